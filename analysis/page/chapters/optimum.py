@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.parts import DifferenceSummary, Labels
-    from ettrick.analysis.results.models import Aim, OptimizeAxis, OptimizeDocument, TrialSummary
+    from ettrick.analysis.results.models import Aim, OptimizeDocument, TrialSummary
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
@@ -518,8 +518,12 @@ def _trials_table(optimum: _Optimum) -> TableBlock:
     trials = content.trials if content.method in ("curve", "edge") else _best_first(optimum)
     rows, more = trials[:_MOST_IN_TABLE], len(trials) - _MOST_IN_TABLE
     metrics = [optimum.shown(aim.name) for aim in content.aims if not aim.is_axis]
+
+    def axis_column(name: str) -> Column[TrialSummary]:
+        return Column(capital(content.axes[name].title), lambda trial: trial.values[name], is_number=False)
+
     columns: list[Column[TrialSummary]] = [
-        *itertools.starmap(_axis_column, content.axes.items()),
+        *map(axis_column, content.axes),
         *map(_metric_column, metrics),
         *itertools.chain.from_iterable(
             _condition_columns(optimum, index, text) for index, text in enumerate(content.conditions)
@@ -532,10 +536,6 @@ def _trials_table(optimum: _Optimum) -> TableBlock:
     ]
     note = f"{number_of(more, 'more setting')}: see {OPTIMIZE}." if more > 0 else ""
     return table_of("What was evaluated", rows, columns, note=note)
-
-
-def _axis_column(name: str, axis: OptimizeAxis) -> Column[TrialSummary]:
-    return Column(capital(axis.title), lambda trial: trial.values[name], is_number=False)
 
 
 def _condition_columns(optimum: _Optimum, index: int, text: str) -> Iterator[Column[TrialSummary]]:

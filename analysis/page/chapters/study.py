@@ -24,6 +24,7 @@ from ettrick.analysis.metrics import TIME_SHARE, lower_is_better
 from ettrick.analysis.page.cells import (
     ChosenAxis,
     axes_of,
+    bar,
     best_of,
     cell_mean,
     has_bands,
@@ -40,7 +41,7 @@ from ettrick.analysis.page.chapters import sensitivity
 from ettrick.analysis.page.chapters.answer import IN_TIME, AnsweredQuestion, CellRows, asked_text
 from ettrick.analysis.page.chapters.answers import all_results, answers_of, section_of
 from ettrick.analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from ettrick.analysis.page.charts.data import HeatMap, Interval, Intervals
+from ettrick.analysis.page.charts.data import HeatMap, Intervals
 from ettrick.analysis.page.first_screen import (
     EXACTLY,
     chance,
@@ -103,16 +104,9 @@ def _chapters(content: SweepDocument) -> Iterator[Section]:
         has_doubts = content.precision is not None or any(cell.draws or cell.censored for cell in content.cells)
         grids = tables if is_whole and not has_doubts else [all_results(content, briefly=True)]
         yield Section("results", capital(name_of(content.metrics[0])), (), tuple(grids))
-    yield from _lists(content)
-
-
-def _lists(content: SweepDocument) -> Iterator[Section]:
-    """Yield what has no results, what is assumed, and what to know beside it."""
     lists = (("troubles", "Without results", tuple(_troubles_text(content))),
              ("assumptions", "Assumptions", content.assumptions), ("notes", "Notes", content.notes))  # fmt: skip
-    for key, title, lines in lists:
-        if lines:
-            yield Section(key, title, (), (), tuple(lines))
+    yield from (Section(key, title, (), (), tuple(lines)) for key, title, lines in lists if lines)
 
 
 def _answer_sections(content: SweepDocument) -> Iterator[Section]:
@@ -303,9 +297,8 @@ def _steps(
     asked: AnsweredQuestion[Any], values: Mapping[str, str], name: str, here: SourcedEstimate
 ) -> list[_AxisStep]:
     axis = asked.axis(name)
-    is_numeric = axis is not None and axis.is_numeric
     labels = [entry.label for entry in asked.document.axes[name].values]
-    if axis is not None and is_numeric:
+    if axis is not None and axis.is_numeric:
         order = [label for label, _ in axis.values]
         index = order.index(values[name])
         labels = order[max(index - 1, 0) : index + 2]
@@ -315,7 +308,7 @@ def _steps(
         there = asked.mean(cell)
         if label != values[name] and cell is not None and there is not None:
             steps.append(_AxisStep(name, label, between(there, here), cell))
-    return steps if is_numeric else sorted(steps, key=lambda step: abs(step.change.mean.value))[:1]
+    return steps if asked.is_numeric(name) else sorted(steps, key=lambda step: abs(step.change.mean.value))[:1]
 
 
 def _of_shares(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
@@ -396,11 +389,12 @@ def opening(report_data: ReportData) -> FirstScreen:
     picture = first.drawn()
     otherwise = stated(None if report_data.focus is None else report_data.focus.scenario)
     unknown = _unknown(places, asked, first, otherwise)
+    noise = () if first.cell is None else chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
     caveat = of_formula(asked, first.cell, far=True)
     screen = first_screen(
         question,
         joined([_unanswered(asked), first.answer]),
-        (first.doubt,) if first.doubt else (unknown, _chance(places, asked, first)),
+        (first.doubt,) if first.doubt else (unknown, noise),
         picture,
         drivers(report_data, answers),
         (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
@@ -457,12 +451,6 @@ def _unknown(places: SourceDocument, asked: AnsweredQuestion[Any], first: Answer
     return sentence(start) if worded == (EXACTLY,) else joined([sentence(start), worded])
 
 
-def _chance(places: SourceDocument, asked: AnsweredQuestion[Any], first: AnswerText) -> Words:
-    if first.cell is None:
-        return ()
-    return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
-
-
 def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words, ...]:
     """Return what the answer does not cover: points without results, notes, and what is assumed."""
     found: list[Words] = []
@@ -478,13 +466,6 @@ def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words
     return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
 
 
-def _long_axes(asked: AnsweredQuestion[Any], name: str) -> Iterator[ChosenAxis]:
-    """Yield an axis if it has a course that might go on."""
-    axis = asked.axis(name)
-    if axis is not None and axis.is_numeric and len(axis.labels) >= _FEWEST_VALUES:
-        yield axis
-
-
 def edge(asked: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
     answer = asked.answer
@@ -494,9 +475,10 @@ def edge(asked: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
     rivals = [rival for group in answer.groups if asked.cell(group.best or {}) == first.cell
               for rival in group.may_be_best]  # fmt: skip
     skipped = asked.content.get("for_each", ())
-    axes = [axis for name in asked.varying if name not in skipped for axis in _long_axes(asked, name)]
+    axes = [axis for name in asked.varying if name not in skipped and (axis := asked.axis(name)) is not None]
     texts = []
-    for axis in axes:
+    # An axis of fewer values has no course that might go on.
+    for axis in (axis for axis in axes if axis.is_numeric and len(axis.labels) >= _FEWEST_VALUES):
         label, lowest, highest = labels[axis.name], axis.values[0][0], axis.values[-1][0]
         is_open = any(rival.get(axis.name) != label for rival in rivals)
         if not is_open and label in (lowest, highest):
@@ -577,15 +559,11 @@ def _intervals(content: SweepDocument, metric: MetricFormat) -> Figure:
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
     kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
-    rows, texts = [], []
-    for cell in kept:
-        found = summary_of(cell, metric.metric)
-        text = cell_text(cell, metric)
-        name = label_text(cell.values[axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content.study
-        note = "" if found.mean is not None else text
-        ends, band = metric.ends(found.mean_ci95), metric.ends(found.band90)
-        rows.append(Interval(name, metric.of(found.mean), ends, band, note))
-        texts.append((name, text))
+    names = [label_text(cell.values[axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content.study
+             for cell in kept]  # fmt: skip
+    texts = [(name, cell_text(cell, metric)) for name, cell in zip(names, kept, strict=True)]
+    rows = [bar(name, metric, cell, "" if mean_of(cell, metric.metric) is not None else text)
+            for (name, text), cell in zip(texts, kept, strict=True)]  # fmt: skip
     top = summary_of(best[0], metric.metric)
     title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
