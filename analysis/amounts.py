@@ -163,13 +163,13 @@ def dimension_of(metric: str) -> Dimension | None:
     return {"share": units.FRACTION, "s": units.DURATION, "J": units.ENERGY}.get(unit)
 
 
-def form_of(metric: str, values: Iterable[float], currency: str = "") -> NumberFormat:
+def form_of(metric: str, values: Iterable[float | None], currency: str = "") -> NumberFormat:
     """Return how a metric is written, given some of its values [SI]."""
     unit = unit_of(metric)
     if unit == "share":
         return PERCENT
     size = 1e-6 if unit.endswith("per token") else 1.0
-    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0) / size
+    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0) / size
     if unit in _FIXED:
         name, amount = _FIXED[unit]
         return NumberFormat(name, amount * size, 0.0)
@@ -185,9 +185,9 @@ def duration_form(largest: float) -> NumberFormat:
     return NumberFormat(*next((unit, size) for unit, size, least in _TIMES if largest >= least * size or unit == "s"))
 
 
-def people_form(metric: str, values: Iterable[float], currency: str = "") -> NumberFormat:
+def people_form(metric: str, values: Iterable[float | None], currency: str = "") -> NumberFormat:
     """Return how a metric is written for people, given some of its values [SI]; its unit also says of what."""
-    kept = [abs(value) for value in values if math.isfinite(value)]
+    kept = [abs(value) for value in values if value is not None and math.isfinite(value)]
     form, largest = form_of(metric, kept, currency), max(kept, default=0.0)
     unit = unit_of(metric)
     if unit == "s":
@@ -332,7 +332,7 @@ def is_wide(interval: Sequence[float | None] | None) -> bool:
 
 def shown(metric: str, values: Iterable[float | None], currency: str | None = None) -> MetricFormat:
     """Return how a metric is shown, given some of its values [SI]."""
-    form = form_of(metric, [value for value in values if value is not None], currency or "")
+    form = form_of(metric, values, currency or "")
     first, _, rest = form.unit.partition(" ")
     unit = " ".join(part for part in (_WORDS.get(first, first), rest) if part)
     return MetricFormat(metric, name_of(metric), form._replace(unit=unit))

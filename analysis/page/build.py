@@ -88,7 +88,7 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     if not axes or not content.metrics or len(content.cells) < 2:
         return None
     means = {metric: [summary_of(cell, metric).mean for cell in content.cells] for metric in content.metrics}
-    forms = {metric: form_of(metric, [mean for mean in known if mean is not None], content.currency or "")
+    forms = {metric: form_of(metric, known, content.currency or "")
              for metric, known in means.items()}  # fmt: skip
     return {
         "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],

@@ -115,6 +115,12 @@ class SourceDocument:
         pointer = "".join(f"/{str(key).translate(_KEY_OF_A_PLACE)}" for key in keys)
         return SourcedNumber(found, (f"{self.file}#{pointer}",))
 
+    def stated(self, *keys: str | int) -> SourcedNumber:
+        """Return the number at a place where every such document has one."""
+        if (found := self.at(*keys)) is None:
+            raise LookupError(f"{self.file} has no number at {'/'.join(map(str, keys))}")
+        return found
+
     def ends(self, *keys: str | int) -> tuple[SourcedNumber, SourcedNumber] | None:
         """Return the ends of an interval; ``None`` where there is none."""
         low, high = self.at(*keys, 0), self.at(*keys, 1)

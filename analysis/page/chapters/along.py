@@ -369,8 +369,7 @@ def _certain_text(need: _Need) -> str:
 
 def _condition(asked: Asked[typed.ThresholdAnswer]) -> Words:
     key = "at_most" if asked.answer.at_least is None else "at_least"
-    level = asked.at(key)
-    assert level is not None, "a question has one level"
+    level = asked.stated(key)
     return line(key.replace("_", " "), " ", number(level, asked.form)._replace(text=asked.form.exact(level.value)))
 
 
@@ -436,8 +435,7 @@ def _rate(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -
 
 def _times(asked: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[bool, Number]:
     """Return whether the MTBF must be higher, and by which factor; else how many times as frequent failures may be."""
-    at, ends = asked.at(*need.keys, "at"), asked.ends(*need.keys, "at_ci95")
-    assert at is not None, "a crossing has a place"
+    at, ends = asked.stated(*need.keys, "at"), asked.ends(*need.keys, "at_ci95")
     is_higher = need.holds and at.value < 1
     if is_higher:
         at, ends = _ONE / at, ends and (_ONE / ends[1], _ONE / ends[0])

@@ -253,7 +253,7 @@ class AnsweredQuestion(Generic[_Data]):
     def form_of(self, metric: str) -> NumberFormat:
         """Return how a metric is stated."""
         means = [summary_of(cell, metric).mean for cell in self.document.cells]
-        return people_form(metric, [mean for mean in means if mean is not None], self.document.currency or "")
+        return people_form(metric, means, self.document.currency or "")
 
     def shown(self, metric: str = "") -> MetricFormat:
         """Return how a metric is shown in a table."""
@@ -283,6 +283,10 @@ class AnsweredQuestion(Generic[_Data]):
     def at(self, *keys: str | int) -> SourcedNumber | None:
         """Return a number of the answer; ``None`` where there is none."""
         return self.places.at("answers", self.position, "data", *keys)
+
+    def stated(self, *keys: str | int) -> SourcedNumber:
+        """Return a number that the answer has in any case."""
+        return self.places.stated("answers", self.position, "data", *keys)
 
     def ends(self, *keys: str | int) -> tuple[SourcedNumber, SourcedNumber] | None:
         """Return the ends of an interval of the answer; ``None`` where there is none."""
@@ -327,9 +331,7 @@ class AnsweredQuestion(Generic[_Data]):
         """Return a value without the name of its axis: a count as people write it, a name in quotes."""
         for place, entry in enumerate(self.document.axes[axis].values):
             if entry.label == label and label.isdigit() and entry.number == int(label):
-                found = self.places.at("axes", axis, "values", place, "number")
-                assert found is not None
-                return (number(found, COUNT),)
+                return (number(self.places.stated("axes", axis, "values", place, "number"), COUNT),)
         return (label,) if label[:1].isdigit() or label[:1] in "+-." else (f"“{label}”",)
 
     def is_counted(self, axis: str) -> bool:

@@ -293,9 +293,8 @@ def _is_tie(group: typed.RankedGroup) -> bool:
 
 
 def _group_mean(asked: Asked[typed.BestAnswer], index: int) -> SourcedEstimate:
-    mean = asked.at("groups", index, "order", 0, "mean")
+    mean = asked.stated("groups", index, "order", 0, "mean")
     of_cell = asked.mean(asked.cell(asked.answer.groups[index].best or {}))
-    assert mean is not None, "a group that has a best cell is ranked"
     # Where numbers of runs differ the ranking is over those that all have, and the interval of the cell is not of it.
     is_same = of_cell is not None and abs(of_cell.mean.value - mean.value) <= 1e-9 * abs(mean.value)
     return of_cell if of_cell is not None and is_same else SourcedEstimate(mean)

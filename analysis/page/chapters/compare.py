@@ -80,7 +80,7 @@ class _Contest:
         variants = document.variants.values()
         currency = next((variant.cost.currency for variant in variants if variant.cost), "")
         means = [mean_of(variant, document.headline) for variant in variants]
-        form = people_form(document.headline, [mean for mean in means if mean is not None], currency)
+        form = people_form(document.headline, means, currency)
         names, metric = variant_labels(list(document.variants)), shown(document.headline, means, currency)
         return cls(SourceDocument(COMPARE, document), document, names, currency, metric, form)
 
@@ -188,8 +188,7 @@ def _several(contest: _Contest, ranking: RankingSummary) -> Words:
 
 
 def _unresolved(contest: _Contest, other: str, change: SourcedEstimate) -> Words:
-    pair, runs = f"{contest.labels[contest.first]} and {contest.labels[other]}", contest.places.at("replications")
-    assert runs is not None
+    pair, runs = f"{contest.labels[contest.first]} and {contest.labels[other]}", contest.places.stated("replications")
     if change.low is None or change.high is None:
         return (f"{pair} are equally good: they come to the same in all ", number(runs, COUNT), " simulated runs.")
     needed = contest.places.at("variants", other, "difference", contest.metric, "replications_to_resolve")
@@ -254,10 +253,10 @@ def _in_money(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
 
 
 def _doubt(contest: _Contest, focus: ReplayedScenario | None) -> Words:
-    runs, document = contest.places.at("replications"), contest.document
+    runs, document = contest.places.stated("replications"), contest.document
     is_priced = any(variant.cost is not None for variant in contest.document.variants.values())
     parts: list[Words] = [(stated(None if focus is None else focus.scenario, priced=is_priced),)]
-    if runs is None or len(contest.labels) == 1:
+    if len(contest.labels) == 1:
         return parts[0]
     changes = [contest.difference(name) for name in contest.labels if name != contest.first]
     ranges = "."

@@ -95,8 +95,7 @@ def opening(report_data: ReportData) -> FirstScreen:
     exactly = stated(scenario, priced=any(aim.name.startswith("cost") for aim in content.aims))
     if content.over == "parameters":
         exactly = "Conditions were held against all that the inputs may be, not against their central values alone."
-    runs = optimum.places.at("replications")
-    assert runs is not None
+    runs = optimum.places.stated("replications")
     doubt: list[Words] = [
         (exactly,),
         ("Every setting met the same failures, in ", number(runs, COUNT), " simulated runs; ranges are 95 % confidence "
@@ -209,8 +208,7 @@ class _Optimum:
 
     def form(self, name: str) -> NumberFormat:
         """Return how a metric is worded in sentences."""
-        means = [mean_of(trial, name) for trial in self.content.trials]
-        return people_form(name, [mean for mean in means if mean is not None], self.currency)
+        return people_form(name, [mean_of(trial, name) for trial in self.content.trials], self.currency)
 
 
 # ----------------------------------------
@@ -236,9 +234,11 @@ def _title(optimum: _Optimum) -> str:
 
 def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
     """Return the answer, and what else is known, what matters most first; `is_now`: the scenario has it already."""
-    if optimum.content.answer is None:
+    answer = optimum.content.answer
+    if answer is None:
         return [_no_answer(optimum), *_closest(optimum)]
-    found = (_answer(optimum), _gain(optimum, is_now=is_now), _loss(optimum), *_conditions(optimum), *_edge(optimum),
+    found = (_answer(optimum, answer), _gain(optimum, is_now=is_now), _loss(optimum),
+             *_conditions(optimum, answer), *_edge(optimum),
              _top(optimum), _worst(optimum), _closed_form(optimum))  # fmt: skip
     return [words for words in found if words]
 
@@ -273,9 +273,8 @@ def _closest(optimum: _Optimum) -> Iterator[Words]:
             yield line(f"For {_in_words([condition])} the closest is ", worded(value, form), where)
 
 
-def _answer(optimum: _Optimum) -> Words:
-    content, answer, aim = optimum.content, optimum.content.answer, optimum.aim
-    assert answer is not None
+def _answer(optimum: _Optimum, answer: TrialSummary) -> Words:
+    content, aim = optimum.content, optimum.aim
     if content.front:
         return _front_answer(optimum)
     most = "lowest" if aim.lowest else "highest"
@@ -346,9 +345,8 @@ def _loss(optimum: _Optimum) -> Words:
     return line(start, number(loss, points_form(optimum.form(aim.name))), " is lost; ", more_runs(needed), ".")
 
 
-def _conditions(optimum: _Optimum) -> Iterator[Words]:
-    assert optimum.content.answer is not None
-    for place, condition in enumerate(optimum.content.answer.conditions):
+def _conditions(optimum: _Optimum, answer: TrialSummary) -> Iterator[Words]:
+    for place, condition in enumerate(answer.conditions):
         value = optimum.places.estimate("answer", "conditions", place, interval="ci95")
         if value is not None:
             start = f"What is asked for is {_in_words([condition.condition])}; it is "
@@ -384,8 +382,7 @@ def _worst(optimum: _Optimum) -> Words:
     least, place = min(known)
     if least == max(known)[0]:
         return (f"All that can run come to the same: {optimum.words(aim.name)} cannot tell them apart.",)
-    worst = optimum.places.at("trials", place, "aims", aim.name, "mean")
-    assert worst is not None
+    worst = optimum.places.stated("trials", place, "aims", aim.name, "mean")
     where = optimum.where(optimum.content.trials[place].values)
     return (f"The worst that was evaluated is {where}: ", number(worst, optimum.form(aim.name)), ".")
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.results.answers import SwingAnswer
     from ettrick.analysis.results.explained import WorthDocument, WorthGroup, WorthRow
-    from ettrick.analysis.results.models import AxisIndex, IndexEstimate
+    from ettrick.analysis.results.models import AxisIndex, IndexEstimate, IndicesSummary
 
 _MOST_BARS = 10
 
@@ -213,7 +213,7 @@ class _Asked:
     @functools.cached_property
     def form(self) -> NumberFormat:
         """How the metric is worded in sentences."""
-        return people_form(self.content.metric, [self.content.center.mean or 0.0], self.currency)
+        return people_form(self.content.metric, [self.content.center.mean], self.currency)
 
     @functools.cached_property
     def moves(self) -> list[list[_Move]]:
@@ -327,9 +327,8 @@ def _most_shares(asked: _Asked) -> Words:
 
 
 def _doubt(asked: _Asked) -> Words:
-    runs, low = asked.places.at("replications"), asked.places.at("low")
+    runs, low = asked.places.stated("replications"), asked.places.at("low")
     center = asked.places.estimate("center", interval="ci95")
-    assert runs is not None
     parts: list[Words] = []
     if asked.content.tornado and low is not None:
         ends = "Each input was moved alone, with the others at their centres; what is not known exactly was moved to "
@@ -437,7 +436,7 @@ def _variance(asked: _Asked) -> Section | None:
     if found is None:
         title = "What the variance comes from cannot be stated"
         return Section("variance", title, (f"{capital(missing)}.",)) if missing else None
-    items = tuple(item for item in (_of_a_run(asked), _by_input(asked)) if item is not None)
+    items = tuple(item for item in (_of_a_run(asked, found), _by_input(asked)) if item is not None)
     text = tuple(f"{capital(reason)}." for reason in [found.reason] if reason)
     if not items:
         title = f"{capital(name_of(asked.content.metric))} is the same in every run"
@@ -453,12 +452,11 @@ def _variance(asked: _Asked) -> Section | None:
     return Section("variance", items[-1].title, text, items, tuple(notes))
 
 
-def _of_a_run(asked: _Asked) -> TableBlock | None:
+def _of_a_run(asked: _Asked, indices: IndicesSummary) -> TableBlock | None:
     content = asked.content
-    assert content.indices is not None
     inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
     names = dict(zip(_PARTS, (inputs, "run-to-run variability", "both together"), strict=True))
-    shares = {key: share for key in _PARTS if (share := content.indices.variance[key].share) is not None}
+    shares = {key: share for key in _PARTS if (share := indices.variance[key].share) is not None}
     if len(shares) < len(_PARTS):
         return None
     metric, largest = name_of(content.metric), max(_PARTS, key=lambda key: shares[key].value or 0.0)

@@ -457,8 +457,7 @@ def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words
     for status, what in _TROUBLES:
         count = places.at("counts", status)
         if count is not None and count.value:
-            total = places.at("counts", "points")
-            assert total is not None
+            total = places.stated("counts", "points")
             found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
     study = report_data.study
     own = () if study is None else study.study.assumptions
