@@ -65,17 +65,13 @@ def reserved(folder: Path) -> Iterator[None]:
     OSError
         If it cannot be made, or is reserved by another program.
     """
-    new = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        claim(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
-        with contextlib.suppress(OSError):
-            for path in new:
-                path.rmdir()
+    with made_folder(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            claim(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
 
 
 def claim(descriptor: int, *, shared: bool = False) -> None:
@@ -110,16 +106,15 @@ def write_folder(folder: Path, contents: Mapping[str, str]) -> str | None:
 
 @contextlib.contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """Make a folder and those around it; if what follows fails, those that are new and empty go away again."""
+    """Make a folder and those around it; those that are new go away again if they stay empty."""
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
-    except BaseException:
+    finally:
         with contextlib.suppress(OSError):
             for path in new:
                 path.rmdir()
-        raise
 
 
 @contextlib.contextmanager
@@ -183,13 +178,10 @@ def write_file(path: Path, content: bytes) -> str | None:
     if complaint is not None:
         return complaint
     target = _end_of_links(path)
-    unfinished = _beside(target)
     try:
-        unfinished.write_bytes(content)
-        unfinished.replace(target)
+        with whole_files(target.parent, [target.name]) as unfinished:
+            unfinished[target.name].write_bytes(content)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
         return f"cannot be written ({error.strerror})"
     return None
 
