@@ -17,7 +17,7 @@ from ettrick.analysis.amounts import (
     number_of,
     people_form,
     percent_text,
-    phrase,
+    phrases,
     points_form,
 )
 from ettrick.analysis.optimize.optimize import why
@@ -66,7 +66,7 @@ def format_optimum(content: OptimizeDocument, *, width: int | None = None) -> st
     question = f"{capital(' against '.join(aims))}{optimum.conditions}, in {content.scenario}"
     warnings = (f"warning: {text}" for text in content.warnings)
     text = (*_points(optimum), *_confirmed(optimum, ()))
-    items = _items(optimum, [optimum.picture, _front_picture(optimum), _confirmation_picture(optimum)])
+    items = _items(optimum, [optimum.picture])
     sections = [
         Section("question", content.question or content.study, (question, *warnings)),
         Section("optimum", _title(optimum), text, items, tuple(_notes(optimum))),
@@ -123,16 +123,17 @@ def section(report_data: ReportData) -> Section | None:
     is_first = report_data.kind == "optimize"
     pictures = [] if is_first else [optimum.picture]
     pictures += [_trials_picture(optimum, name) for name in optimum.metrics[1:]]
-    items = _items(optimum, [*pictures, _front_picture(optimum), _confirmation_picture(optimum)])
+    items = _items(optimum, pictures)
     points = [] if is_first else _points(optimum)
     text = (*points, *_confirmed(optimum, report_data.common_settings))
     return Section("optimum", _title(optimum), text, items, (*_notes(optimum), *optimum.content.warnings))
 
 
 def _items(optimum: _Optimum, pictures: Sequence[Figure | None]) -> tuple[Figure | TableBlock, ...]:
-    """Return the pictures that there are, and the table of all settings where no picture has it."""
+    """Return pictures, those of the front and of fresh failures, and the table of settings where no picture has it."""
     tables = [_trials_table(optimum)] if optimum.picture is None else []
-    return (*(picture for picture in pictures if picture is not None), *tables)
+    every = (*pictures, _front_picture(optimum), _confirmation_picture(optimum))
+    return (*(picture for picture in every if picture is not None), *tables)
 
 
 def _of(report_data: ReportData) -> _Optimum | None:
@@ -199,8 +200,7 @@ class _Optimum:
         return self.title(name) if name in self.content.axes else metric_words(name).removeprefix("the ")
 
     def where(self, values: Mapping[str, str]) -> str:
-        axes = self.content.axes
-        return ", ".join(phrase(axes[name].title, label, axes[name].noun) for name, label in values.items())
+        return phrases(values, values, self.content.axes)
 
     def shown(self, name: str) -> MetricFormat:
         """Return how a metric is shown in pictures and tables."""
