@@ -31,7 +31,7 @@ from ettrick.analysis.amounts import (
 )
 from ettrick.analysis.contest.compare import Variant, compare, compare_document
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE
-from ettrick.analysis.page.chapters.compare import _metrics
+from ettrick.analysis.page.chapters.compare import _Contest, _metrics
 from ettrick.analysis.page.glossary import bucket_words, metric_words
 from ettrick.analysis.ratios import job_ratios, ratios, time_shares
 from ettrick.analysis.results.models import CompareDocument
@@ -383,7 +383,7 @@ def test_a_metric_stands_on_every_surface(comparison: dict[str, Any]) -> None:
     assert set(variant["metrics"]) == set(OWN)
     shares = {name for name in METRICS if name.startswith(TIME_SHARE)}
     assert {f"{TIME_SHARE}{name}" for name in variant["time_shares"]} == shares
-    rows = [row[0] for row in _metrics(CompareDocument.model_validate(comparison)).rows]
+    rows = [row[0] for row in _metrics(_Contest.of(CompareDocument.model_validate(comparison))).rows]
     reference = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     for name, metric in METRICS.items():
         for text in (metric.label, metric.short, metric.plain, metric_words(name), name_of(name)):
