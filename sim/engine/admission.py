@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.holders import Holder
     from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import Prepared
@@ -46,8 +45,8 @@ class Admission:
 
     run_pass: Callable[[float], None]
     """Starts and stops those whom the planner names."""
-    on_own_failure: Callable[[ScheduledCall], None]
-    """Gets a holder and its epoch when the first of its own lives is over."""
+    on_own_failure: Callable[[Holder, float], None]
+    """Gets a holder and the time [s] when the first of its own lives is over."""
 
     def __init__(self, jobs: JobPhases, planner: Planner, pool_of: Sequence[int], records: Records) -> None:
         self.jobs = jobs
@@ -69,7 +68,7 @@ class Admission:
     def ask(self, now: float) -> None:
         """Ask for a pass after all else of this instant."""
         if self.hold_back(now):
-            self.kernel.at(now, EventPriority.PASS, self.on_pass)
+            self.kernel.at(now, EventPriority.PASS, self.run_pass)
 
     def hold_back(self, now: float) -> bool:
         """Ask for no further pass at this instant; return whether none was asked for so far."""
@@ -82,12 +81,7 @@ class Admission:
         if self.kernel.peek() > now:
             self.run_pass(now)
         else:
-            self.kernel.at(now, EventPriority.PASS, self.on_pass)
-
-    def on_pass(self, call: ScheduledCall) -> None:
-        """Carry out the pass that was asked for."""
-        del call
-        self.run_pass(self.kernel.now)
+            self.kernel.at(now, EventPriority.PASS, self.run_pass)
 
     # --------------------------------------------------------------------------------------------------- queue
 
@@ -117,7 +111,7 @@ class Admission:
         if holder.lives:
             holder.alive = since
             due = since + holder.lives[0][0] - holder.lived
-            self.kernel.at(due, EventPriority.FAILURE, self.on_own_failure, (holder, holder.epoch))
+            self.kernel.unless_changed(due, EventPriority.FAILURE, self.on_own_failure, holder)
 
     # ------------------------------------------------------------------------------------------ end and requeue
 
@@ -149,12 +143,9 @@ class Admission:
         if self.rule.age == "reset":
             holder.submit = holder.eligible = now + delay
         if delay > 0:
-            self.kernel.at(now + delay, EventPriority.PHASE, self._on_eligible, holder)
+            self.kernel.at(now + delay, EventPriority.PHASE, self._enqueue_again, holder)
         else:
             self._enqueue_again(holder, now)
-
-    def _on_eligible(self, call: ScheduledCall) -> None:
-        self._enqueue_again(call.argument, self.kernel.now)
 
     def _enqueue_again(self, holder: Holder, now: float) -> None:
         if holder.is_exact and holder.durable > 0:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ettrick.sim.cluster.degraded import ReachabilityChange
     from ettrick.sim.engine.failures import Failures, Inside
     from ettrick.sim.engine.job import Footprint, Job
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import FabricView
 
@@ -86,9 +85,7 @@ class Fabric:
         self._let_return(restored, 0.0)
         self.kernel.at(remaining, EventPriority.RETURN, self._on_mended, failure)
 
-    def _on_mended(self, call: ScheduledCall) -> None:
-        failure: FailureEvent = call.argument
-        now = self.kernel.now
+    def _on_mended(self, failure: FailureEvent, now: float) -> None:
         change = self._put_back(failure)
         inside: Inside = []
         if change.cut:

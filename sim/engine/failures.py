@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import Environment, ScheduledCall
+    from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import ExposureClocks
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import Prepared
@@ -131,7 +131,7 @@ class Failures:
             self.repair.take_down(node, 0.0, info.cause)
             if self.cluster.place[node] not in (NodeState.REPAIR, NodeState.WITHHELD):
                 self.cluster.send_to_repair(node, info.cause, 0.0)
-        self.kernel.at(remaining, EventPriority.RETURN, self.repair.on_end, (nodes, FailureEvent(info, slot, -1)))
+        self.kernel.at(remaining, EventPriority.RETURN, self.repair.on_end, nodes, FailureEvent(info, slot, -1))
 
     # -------------------------------------------------------------------------------------------- candidates
 
@@ -140,8 +140,7 @@ class Failures:
         time, index, slot, _, _ = self.rows[self.row]
         self.kernel.at(time, order_of(index, slot), self._on_row)
 
-    def _on_row(self, call: ScheduledCall) -> None:
-        del call
+    def _on_row(self, now: float) -> None:
         _, index, slot, number, until = self.rows[self.row]
         self.row += 1
         if self.row < len(self.rows):
@@ -150,7 +149,7 @@ class Failures:
         if number <= NOTICE:
             self.announce(info, self.nodes_of(info, slot, 0), self.save_times[NOTICE - number], until)
         elif info.in_service or info.source.renews == "never":
-            self.renewals.end_life(index, slot, number, until)
+            self.renewals.end_life(index, slot, number, until, now, now)
         else:
             self.occur(info, slot, number, until)
 
@@ -160,11 +159,11 @@ class Failures:
             if job.checkpoint.save_time() == seconds:
                 self.jobs.interruptions.save_before(job, info.cause, self.kernel.now, strike)
 
-    def _occur_busy(self, life: Lifetime) -> Lifetime | None:
+    def _occur_busy(self, life: Lifetime, now: float) -> Lifetime | None:
         """Let a life on the clock busy end; return the next one of its slot."""
         info = self.infos[life.source]
         if info.source.hidden is not None or life.round >= RELAPSE:
-            self.hidden.strike(life)
+            self.hidden.strike(life, now)
             return None
         self.occur(info, life.slot, life.round)
         if info.source.renews == "never" or info.returns:
@@ -240,10 +239,9 @@ class Failures:
         self.counts.suppressed += 1
         self.renewals.renew(failure)
 
-    def _on_deferred(self, call: ScheduledCall) -> None:
+    def _on_deferred(self, index: int, slot: int, number: int, until: float, now: float) -> None:
         """Let a candidate that had to wait happen; an outage that was to end by now is left out."""
-        index, slot, number, until = call.argument
-        if until <= self.kernel.now:
+        if until <= now:
             self.counts.candidates += 1
             self.counts.suppressed += 1
             return
@@ -369,21 +367,19 @@ class Failures:
         if ready == math.inf:
             self.saving.append((failure, nodes, until - now))
         elif ready > now:
-            self.kernel.at(ready, EventPriority.FAILURE, self._on_saved, (failure, nodes, until - now))
+            self.kernel.at(ready, EventPriority.FAILURE, self._on_saved, failure, nodes, until - now)
         return ready > now
 
-    def _on_saved(self, call: ScheduledCall) -> None:
+    def _on_saved(self, failure: FailureEvent, nodes: Sequence[int], seconds: float, now: float) -> None:
         """Let a failure strike for which jobs have saved."""
-        failure, nodes, seconds = call.argument
-        until = self.kernel.now + seconds
-        self.strike(failure, nodes, *self.find(nodes), until, is_announced=True)
+        self.strike(failure, nodes, *self.find(nodes), now + seconds, is_announced=True)
 
     def end_save(self, job: Job, now: float) -> None:
         """Let failures strike that have waited for a save of unknown length of a job, which is over or cut off."""
         for waiting in list(self.saving):
             if job in _jobs_of(self.find(waiting[1])[0]):
                 self.saving.remove(waiting)
-                self.kernel.at(now, EventPriority.FAILURE, self._on_saved, waiting)
+                self.kernel.at(now, EventPriority.FAILURE, self._on_saved, *waiting)
 
     def tell(self, failure: FailureEvent, inside: Inside, latency: float, wronged: Sequence[ReplicaGroup] = ()) -> None:
         """Tell the groups that hold nodes which failed, and those whose work is wrong."""
@@ -420,7 +416,7 @@ class Failures:
         """Whether any node has a hidden or a silent fault that a repair may remove."""
         return bool(self.hidden.open or self.silent.of_node or any(self.hidden.dormant.values()))
 
-    def found_before(self, node: int) -> list[Callable[[], None]]:
+    def found_before(self, node: int) -> list[Callable[[float], None]]:
         """Return what a check of a node before it joins a job finds: each, when called, drains the node."""
         return [*self.hidden.found_before(node), *self.silent.found_before(node)]
 
@@ -434,7 +430,7 @@ class Failures:
     def happen_later(self, candidates: Sequence[tuple[int, int, int, float]], now: float) -> None:
         """Let candidates happen that have waited for a group to be exposed again."""
         for candidate in candidates:
-            self.kernel.at(now, order_of(candidate[0], candidate[1]), self._on_deferred, candidate)
+            self.kernel.at(now, order_of(candidate[0], candidate[1]), self._on_deferred, *candidate)
 
 
 def _jobs_of(inside: Inside) -> list[Job]:
@@ -478,12 +474,8 @@ class Renewals:
         self.generation: dict[int, int] = {}
         """How often a node has been replaced."""
 
-    def _on_end(self, call: ScheduledCall) -> None:
-        self.end_life(*call.argument)
-
-    def end_life(self, index: int, slot: int, number: int, until: float, due: float | None = None) -> None:
+    def end_life(self, index: int, slot: int, number: int, until: float, due: float, now: float) -> None:
         """Deal with a life that ends now, unless its clock stood still meanwhile or its node is gone."""
-        now = self.kernel.now
         info = self.infos[index]
         if info.source.renews == "never" and info.divisor and number < self.generation.get(slot // info.divisor, 0):
             return  # the life of a node that has been replaced; each new node begins the next one
@@ -491,7 +483,6 @@ class Renewals:
             self.occur(info, slot, number, until)
             return
         node = slot // info.divisor
-        due = now if due is None else due
         if node in self.down_since or due + self.was_down.get(node, 0.0) > now * (1 + 1e-12):
             # It has not served so long yet, because it was down in between.
             self._schedule(node, index, slot, number, due)
@@ -523,7 +514,7 @@ class Renewals:
         tempo = info.tempo
         end = now + life if tempo is None else tempo.moment(tempo.elapsed(now) + life)
         if end < self.end:
-            self.kernel.at(end, order_of(index, slot), self._on_end, (index, slot, number, math.nan))
+            self.kernel.at(end, order_of(index, slot), self.end_life, index, slot, number, math.nan, end)
 
     def replace(self, node: int) -> None:
         """Begin the lives of a new node, of those sources whose units are not renewed otherwise.
@@ -563,4 +554,4 @@ class Renewals:
             return
         time = max(due + self.was_down.get(node, 0.0), self.kernel.now)
         if time < self.end:
-            self.kernel.at(time, order_of(index, slot), self._on_end, (index, slot, number, math.nan, due))
+            self.kernel.at(time, order_of(index, slot), self.end_life, index, slot, number, math.nan, due)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
     from ettrick.sim.engine.result import Attempt, FleetResult
     from ettrick.sim.engine.services import ReplicaPool
@@ -107,13 +106,11 @@ class ClusterQueue(Queue):
         if spec is not None:
             # Those that run when the simulation starts have their nodes before those that wait are looked at.
             order = EventPriority.ARRIVAL if spec.submit >= 0 or spec.under_way else EventPriority.PASS + 1
-            self.kernel.at(max(spec.submit, 0.0), order, self._on_submit, (stream, spec))
+            self.kernel.at(max(spec.submit, 0.0), order, self._on_submit, stream, spec)
         else:
             self.jobs.open -= 1
 
-    def _on_submit(self, call: ScheduledCall) -> None:
-        stream, spec = call.argument
-        now = self.kernel.now
+    def _on_submit(self, stream: PreparedStream, spec: Arrival, now: float) -> None:
         is_first = self.admission.hold_back(now)
         self._submit(stream, spec, now)
         self._expect(stream)
@@ -190,7 +187,7 @@ class ClusterQueue(Queue):
         wake = planner.wake(now)
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
-            self.kernel.at(wake, EventPriority.PASS, self.admission.on_pass)
+            self.kernel.at(wake, EventPriority.PASS, self._pass)
 
     def _serve_services(self, now: float) -> None:
         """Give services nodes that have become free, before the queue gets them, and those that wait the spares."""

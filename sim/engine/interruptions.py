@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.policies.contracts import Exposure, Plan
 
@@ -72,7 +71,7 @@ class Interruptions:
             if known < group.detect_at:
                 group.detect_at = known
                 group.epoch += 1
-                self.kernel.at(known, EventPriority.PHASE, self._on_detected, (group, group.epoch))
+                self.kernel.unless_changed(known, EventPriority.PHASE, self._on_detected, group)
             return
         # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
         can_save = takes_nodes and (group.is_running(now) or self._is_saving(group, now))
@@ -98,7 +97,7 @@ class Interruptions:
             # Where no process ran, none runs until somebody knows.
             exposed: Exposure = "nodes" if group.exposed == "nodes" else "both"
             self.jobs.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
-            self.kernel.at(known, EventPriority.PHASE, self._on_detected, (group, group.epoch))
+            self.kernel.unless_changed(known, EventPriority.PHASE, self._on_detected, group)
         else:
             group.running = False
             self._answer(group, now)
@@ -132,15 +131,11 @@ class Interruptions:
         """Return whether the group is making its progress durable before it stops."""
         return group is group.job.main and group.job.saved_at > now
 
-    def _on_detected(self, call: ScheduledCall) -> None:
-        group, epoch = call.argument
-        if epoch == group.epoch:
-            now = self.kernel.now
-            self.jobs.settle(group, now)
-            if group is group.job.main:
-                self.jobs.replicas.gather(group.job, now)
-            group.detecting = False
-            self._answer(group, now)
+    def _on_detected(self, group: ReplicaGroup, now: float) -> None:
+        self.jobs.settle(group, now)
+        if group is group.job.main:
+            self.jobs.replicas.gather(group.job, now)
+        self._answer(group, now)
 
     def _answer(self, group: ReplicaGroup, now: float) -> None:
         """Take the nodes that are down away from the group and follow the strategy's plan."""

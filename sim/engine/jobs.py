@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import Segment
-    from ettrick.sim.engine.kernel import Environment, ScheduledCall
+    from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
@@ -329,13 +329,10 @@ class JobPhases:
         if group is not group.job.main:
             self.replicas.rejoin(group, now)
 
-    def on_phase_end(self, call: ScheduledCall) -> None:
-        """Go on with the plan of a group, unless it was given up meanwhile."""
-        group, epoch = call.argument
-        if epoch == group.epoch:
-            now = self.kernel.now
-            self.settle(group, now)
-            self.proceed(group, now)
+    def on_phase_end(self, group: ReplicaGroup, now: float) -> None:
+        """Go on with the plan of a group."""
+        self.settle(group, now)
+        self.proceed(group, now)
 
     def _stall(self, group: ReplicaGroup, step: Stall | Restore | Save, now: float) -> bool:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
@@ -377,7 +374,7 @@ class JobPhases:
                 self.paces.set(job, following.fraction)
                 self.paces.expect_finish(group, end)
             return True
-        self.kernel.at(end, EventPriority.PHASE, self.on_phase_end, (group, group.epoch))
+        self.kernel.unless_changed(end, EventPriority.PHASE, self.on_phase_end, group)
         return True
 
     def _requeue(self, group: ReplicaGroup, step: Requeue, now: float) -> bool:
@@ -396,17 +393,14 @@ class JobPhases:
             job.given_up = now
         bucket = Bucket.RESCHEDULE if step.delay < math.inf else Bucket.GIVEN_UP
         self.wait(main, [(bucket, math.inf)], now, exposed="none")
-        self.kernel.at(now + step.delay, EventPriority.PHASE, self._on_eligible, (main, main.epoch))
+        self.kernel.unless_changed(now + step.delay, EventPriority.PHASE, self._on_eligible, main)
         self.offer(now)
         return True
 
-    def _on_eligible(self, call: ScheduledCall) -> None:
-        group, epoch = call.argument
-        if epoch == group.epoch:
-            now = self.kernel.now
-            self.settle(group, now)
-            self.wait(group, [(Bucket.QUEUED, math.inf)], now, exposed="none")
-            self.queue.enter(group.job, now)
+    def _on_eligible(self, group: ReplicaGroup, now: float) -> None:
+        self.settle(group, now)
+        self.wait(group, [(Bucket.QUEUED, math.inf)], now, exposed="none")
+        self.queue.enter(group.job, now)
 
     def _run(self, group: ReplicaGroup, step: Run, now: float) -> bool:
         """Step on until something happens."""
@@ -420,7 +414,7 @@ class JobPhases:
             end = self.power.ramp(job, now)
             self.wait(group, [(Bucket.INITIALIZE, end)], now, exposed="both")
             self.power.waiting.append((end, group, group.epoch))
-            self.kernel.at(end, EventPriority.PHASE, self.on_phase_end, (group, group.epoch))
+            self.kernel.unless_changed(end, EventPriority.PHASE, self.on_phase_end, group)
             return True
         self._begin_run(group, step)
         if group.exposed != "both":
@@ -508,7 +502,7 @@ class Replicas:
         group.is_ready = True
         bucket = Bucket.STARVED if group.restarts or job.is_orphaned else Bucket.RESTORE
         self.jobs.wait(group, [(bucket, math.inf)], now, exposed="nodes" if bucket == Bucket.STARVED else "both")
-        self.jobs.kernel.at(now, EventPriority.PHASE, self._on_ready, job)
+        self.jobs.kernel.at(now, EventPriority.PHASE, self.gather, job)
 
     def _is_alone(self, group: ReplicaGroup) -> bool:
         """Return whether an undetected failure has struck all whom a replica could take the state from."""
@@ -519,9 +513,6 @@ class Replicas:
         places = (interruptions.place_of(main, node, failure) for node, failure in main.suspects)
         struck = {place // job.nodes_per_replica for place in places if place >= 0}
         return len(struck) >= main.replicas
-
-    def _on_ready(self, call: ScheduledCall) -> None:
-        self.gather(call.argument, self.jobs.kernel.now)
 
     def gather(self, job: Job, now: float) -> None:
         """Put all replicas back that are ready and have somebody to go on with."""
@@ -619,7 +610,7 @@ class Replacements:
             group.waiting = step
         self.jobs.wait(group, [(step.bucket, math.inf)], now, exposed=step.exposed)
         if step.timeout < math.inf:
-            self.kernel.at(now + step.timeout, EventPriority.PHASE, self._on_timeout, (group, group.epoch))
+            self.kernel.unless_changed(now + step.timeout, EventPriority.PHASE, self._on_timeout, group)
         return True
 
     def _replace(self, group: ReplicaGroup, step: Acquire, may_miss: int, now: float) -> bool:
@@ -686,7 +677,7 @@ class Replacements:
         if ready <= now:
             return False
         self.jobs.wait(group, [(Bucket.STARVED, ready)], now, exposed=step.exposed)
-        self.kernel.at(ready, EventPriority.PHASE, self.jobs.on_phase_end, (group, group.epoch))
+        self.kernel.unless_changed(ready, EventPriority.PHASE, self.jobs.on_phase_end, group)
         return True
 
     def serve(self, now: float) -> None:
@@ -703,14 +694,11 @@ class Replacements:
                 if not self._await_nodes(group, step, now):
                     self.jobs.proceed(group, now)
 
-    def _on_timeout(self, call: ScheduledCall) -> None:
-        group, epoch = call.argument
-        if epoch != group.epoch or group.waiting is None:
-            return
-        step = group.plan[group.step - 1]
-        if step.otherwise:
-            self.jobs.stop(group, self.kernel.now)
-            self._give_up(group, step, self.kernel.now)
+    def _on_timeout(self, group: ReplicaGroup, now: float) -> None:
+        step = group.waiting
+        if step is not None and step.otherwise:
+            self.jobs.stop(group, now)
+            self._give_up(group, step, now)
 
     def _give_up(self, group: ReplicaGroup, step: Acquire, now: float) -> None:
         """Follow the way out of a group that has waited for nodes in vain."""
@@ -742,7 +730,7 @@ class PreflightCheck:
             faults = self.jobs.failures.found_before(node)
             if faults and cluster.group[node] is group and not cluster.outages[node]:
                 cluster.set_aside(node, now)
-                faults[0]()
+                faults[0](now)
         cluster.let_go_torn(group, now)
         if group.missing:
             again = next((step for step in group.plan if type(step) is Acquire), Acquire())
@@ -750,7 +738,7 @@ class PreflightCheck:
         if not self.time:
             return False
         self.jobs.wait(group, [(Bucket.INITIALIZE, now + self.time)], now, exposed="nodes")
-        self.jobs.kernel.at(now + self.time, EventPriority.PHASE, self.jobs.on_phase_end, (group, group.epoch))
+        self.jobs.kernel.unless_changed(now + self.time, EventPriority.PHASE, self.jobs.on_phase_end, group)
         return True
 
 
@@ -771,10 +759,7 @@ class Queue:
         self.waiting: list[Job] = []
         """Eligible jobs, in the order in which they became so."""
         for job in jobs.all:
-            self.kernel.at(job.arrival, EventPriority.ARRIVAL, self._on_arrival, job)
-
-    def _on_arrival(self, call: ScheduledCall) -> None:
-        self.enter(call.argument, self.kernel.now)
+            self.kernel.at(job.arrival, EventPriority.ARRIVAL, self.enter, job)
 
     def enter(self, job: Job, now: float) -> None:
         """Put a job at the end of the queue."""

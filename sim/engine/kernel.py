@@ -40,28 +40,48 @@ def order_of(source: int, slot: int) -> int:
 
 
 class ScheduledCall:
-    """An event that calls one function with one argument.
+    """An event that calls one function.
 
     It has what SimPy's loop looks at, and nothing else: nobody waits for a call, so it needs no value.
     """
 
-    __slots__ = ("_ok", "argument", "callbacks")
+    __slots__ = ("_ok", "arguments", "callbacks", "function")
 
-    def __init__(self, function: Callable[[ScheduledCall], None], argument: Any) -> None:
-        self.callbacks: Any = (function,)
+    def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        self.callbacks: Any = _CALLBACKS
         self._ok = True
-        self.argument = argument
+        self.function = function
+        self.arguments = arguments
+
+
+def _play(call: ScheduledCall) -> None:
+    call.function(*call.arguments)
+
+
+_CALLBACKS = (_play,)
+
+
+def _unless_changed(owner: Any, epoch: int, function: Callable[..., object], *arguments: Any) -> None:
+    if owner.epoch == epoch:
+        function(owner, *arguments)
 
 
 class Environment(simpy.Environment):
     """SimPy's environment, and :meth:`at`."""
 
-    def at(self, time: float, order: int, function: Callable[[ScheduledCall], None], argument: Any = None) -> None:
+    def at(self, time: float, order: int, function: Callable[..., object], *arguments: Any) -> None:
         """Call `function` at `time` [s]; ties are broken by `order`, then by the order of these calls.
 
-        The function gets the :class:`ScheduledCall`, whose ``argument`` is `argument`.
+        The function gets `arguments`, and after them the time.
         """
-        heappush(self._queue, (time, order, next(self._eid), ScheduledCall(function, argument)))  # type: ignore[misc]
+        call = ScheduledCall(function, (*arguments, time))
+        heappush(self._queue, (time, order, next(self._eid), call))  # type: ignore[misc]
+
+    def unless_changed(
+        self, time: float, order: int, function: Callable[..., object], owner: Any, *arguments: Any
+    ) -> None:
+        """Call `function` as :meth:`at` does, unless the ``epoch`` of its `owner`, the first argument, has risen."""
+        self.at(time, order, _unless_changed, owner, owner.epoch, function, *arguments)
 
     @property
     def waiting(self) -> int:

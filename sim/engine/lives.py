@@ -20,7 +20,7 @@ from ettrick.sim.scenario.laws import Fixed, draw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.engine.kernel import Environment, ScheduledCall
+    from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.failures.source import FailureSource
     from ettrick.sim.policies.contracts import Exposure
@@ -98,8 +98,8 @@ class ExposureClocks:
     An event is armed only while its clock runs, so the cost follows the failures, not the phases.
     """
 
-    occur: Callable[[Lifetime], Lifetime | None]
-    """Gets each life that ends; returns the next one of its slot."""
+    occur: Callable[[Lifetime, float], Lifetime | None]
+    """Gets each life that ends, and when [s]; returns the next one of its slot."""
     busy_clock_of: Callable[[int], ExposureClock | None]
     """The clock ``busy`` of the group that a node is in, of one that holds its nodes or not."""
 
@@ -177,7 +177,7 @@ class ExposureClocks:
             at = now + max(due - clock.read(now), 0.0), order_of(source, slot)
             if at < clock.at:
                 clock.at = at
-                self.kernel.at(*at, self._on_due, (clock, at))
+                self.kernel.at(*at, self._on_due, clock, at)
 
     def _first(self, clock: ExposureClock) -> Lifetime | None:
         """Return the first life of a clock to end; forget those whose node has left."""
@@ -186,15 +186,13 @@ class ExposureClocks:
             heappop(heap)
         return heap[0][5] if heap else None
 
-    def _on_due(self, call: ScheduledCall) -> None:
-        clock, at = call.argument
+    def _on_due(self, clock: ExposureClock, at: tuple[float, int], now: float) -> None:
         if at != clock.at:
             return
         clock.at = NEVER
         life = self._first(clock)
         if life is None or not clock.is_on:
             return
-        now = self.kernel.now
         if now + (clock.lives[0][0] - clock.read(now)) > now or order_of(life.source, life.slot) > at[1]:
             self.arm(clock, now)
             return
@@ -202,7 +200,7 @@ class ExposureClocks:
         node = self.nodes.get(life.node)
         if node is not None:
             node.lives.remove(life)
-        following = self.occur(life)
+        following = self.occur(life, now)
         if following is not None:
             if node is None:
                 self.add_group_life(clock, following)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.job import Job, ReplicaGroup
-    from ettrick.sim.engine.kernel import Environment, ScheduledCall
+    from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.prepared import Prepared
 
 
@@ -96,12 +96,10 @@ class Power:
         self.waiting = [wait for wait in self.waiting if wait[0] > now and wait[1].epoch == wait[2]]
         return max((end for end, _, _ in self.waiting), default=now) + seconds
 
-    def _on_level(self, call: ScheduledCall) -> None:
+    def _on_level(self, index: int, now: float) -> None:
         """Go to the next level: meter what was drawn, and let every job step as fast as it may now."""
-        now = self.kernel.now
         self.settle(now)
         self.read(now)
-        index: int = call.argument
         level = self.level = self.upkeep.levels[index]
         self.throttle = (level.pace, self.causes[index])
         for job in self.jobs:

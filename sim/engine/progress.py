@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.holders import Holder
     from ettrick.sim.engine.job import Job, ReplicaGroup, Taint
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall
 
 _NOT_YET = -math.inf
 """End of a job that is not worked out, because an event that looks again comes before."""
@@ -101,7 +100,7 @@ class Paces:
     def _look_again(self, job: Job, now: float) -> None:
         """Say when a job whose pace has changed saves next, and ends."""
         if self.jobs.stores.save_share:
-            self.jobs.stores.expect(job, now)
+            self.jobs.stores.expect_save(job, now)
         if job.stops_at < math.inf:
             self.expect_finish(job.main, now)
 
@@ -120,10 +119,9 @@ class Paces:
         job.finish_at = start + left
         if job.finish_at < job.looks_at:
             job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, EventPriority.PHASE, self._on_look, (job, job.looks_at))
+            self.kernel.at(job.looks_at, EventPriority.PHASE, self._on_look, job)
 
-    def _on_look(self, call: ScheduledCall) -> None:
-        job, time = call.argument
+    def _on_look(self, job: Job, time: float) -> None:
         if time != job.looks_at:
             return
         job.looks_at = math.inf
@@ -139,7 +137,7 @@ class Paces:
                 self.jobs.queue.finish(job, time, finished=True)
         elif job.finish_at < math.inf:
             job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, EventPriority.PHASE, self._on_look, (job, job.looks_at))
+            self.kernel.at(job.looks_at, EventPriority.PHASE, self._on_look, job)
 
 
 # ----------------------------------------
@@ -370,7 +368,7 @@ class SharedStores:
         transfer = Transfer(group, *job.checkpoint.transfer, partial(self._end_step, group), saves)
         before = seconds - self._alone(transfer)
         if before > 0:
-            self.kernel.at(now + before, EventPriority.PHASE, self.on_ready, (transfer, group.epoch))
+            self.expect(now + before, transfer)
         else:
             self.begin(transfer, now)
         return True
@@ -416,11 +414,13 @@ class SharedStores:
         """Return how long a transfer takes if there is nobody else [s]."""
         return max(transfer.alone, transfer.whole / self.save_share if transfer.saves else transfer.whole)
 
-    def on_ready(self, call: ScheduledCall) -> None:
-        """Let somebody begin who has read in what it does not share."""
-        transfer, epoch = call.argument
-        if epoch == transfer.owner.epoch:
-            self.begin(transfer, self.kernel.now)
+    def expect(self, time: float, transfer: Transfer) -> None:
+        """Begin a transfer at a time [s], when its owner has read in what it does not share."""
+        self.kernel.unless_changed(time, EventPriority.PHASE, self._on_ready, transfer.owner, transfer)
+
+    def _on_ready(self, owner: ReplicaGroup | Holder, transfer: Transfer, now: float) -> None:
+        del owner
+        self.begin(transfer, now)
 
     def begin(self, transfer: Transfer, now: float) -> None:
         """Let somebody begin to read or to write."""
@@ -461,11 +461,10 @@ class SharedStores:
             if transfer.periodic is not None:
                 self._retime(transfer.periodic, transfer, now)
 
-    def _on_end(self, call: ScheduledCall) -> None:
+    def _on_end(self, epoch: int, now: float) -> None:
         """Let those go on that are done."""
-        if call.argument != self.epoch:
+        if epoch != self.epoch:
             return
-        now = self.kernel.now
         self._advance(now)
         done = [transfer for transfer in self.transfers if transfer.left <= _DONE]
         self.transfers = [transfer for transfer in self.transfers if transfer.left > _DONE]
@@ -492,19 +491,19 @@ class SharedStores:
             job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
         left = self.cut.pop(job.index, 0.0)
         if checkpoint.drain and 0 in state.due:
-            self.kernel.at(now + state.stall_left, EventPriority.PHASE, self._on_copied, (job, job.main.epoch))
+            self.kernel.unless_changed(now + state.stall_left, EventPriority.PHASE, self._on_copied, job.main)
         elif left and checkpoint.saves_remotely(state):
             self._write(job, left, now)
         else:
-            self.expect(job, now)
+            self.expect_save(job, now)
 
-    def expect(self, job: Job, now: float) -> None:
+    def expect_save(self, job: Job, now: float) -> None:
         """Say when a job that steps, and is charged up to `now`, stops for its next save; one waits for the other."""
         if not _shares(job) or self.transfer_of(job.main) is not None:
             return
         checkpoint, state = _saving(job)
         due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
-        self.kernel.at(due, EventPriority.PHASE, self._on_due, (job, due))
+        self.kernel.at(due, EventPriority.PHASE, self._on_due, job)
 
     def late(self, group: ReplicaGroup, seconds: float) -> tuple[float, int]:
         """Return how much of a blocking save is longer than it would be alone [s], and why."""
@@ -514,27 +513,23 @@ class SharedStores:
         cause, part = self._lateness(transfer)
         return seconds * part, cause
 
-    def _on_due(self, call: ScheduledCall) -> None:
-        job, due = call.argument
-        if self.due.get(job.index) != due or not job.main.running or self.transfer_of(job.main) is not None:
+    def _on_due(self, job: Job, now: float) -> None:
+        if self.due.get(job.index) != now or not job.main.running or self.transfer_of(job.main) is not None:
             return
         del self.due[job.index]
-        now = self.kernel.now
         self.jobs.settle(job.main, now)
         checkpoint, state = _saving(job)
         job.state = state = checkpoint.at_save(state, job.pace)
         if checkpoint.drain and state.stall_left > 0:
-            self.kernel.at(now + state.stall_left, EventPriority.PHASE, self._on_copied, (job, job.main.epoch))
+            self.kernel.unless_changed(now + state.stall_left, EventPriority.PHASE, self._on_copied, job.main)
             if job.stops_at < math.inf:
                 self.jobs.paces.expect_finish(job.main, now)
         else:
             self._save(job, now)
 
-    def _on_copied(self, call: ScheduledCall) -> None:
-        job, epoch = call.argument
-        if epoch == job.main.epoch:
-            self.jobs.settle(job.main, self.kernel.now)
-            self._save(job, self.kernel.now)
+    def _on_copied(self, main: ReplicaGroup, now: float) -> None:
+        self.jobs.settle(main, now)
+        self._save(main.job, now)
 
     def _save(self, job: Job, now: float) -> None:
         """Let a periodic save of a job begin to write."""
@@ -571,7 +566,7 @@ class SharedStores:
         else:
             left = checkpoint.others(state, job.pace)
             job.state = state._replace(stall_left=left) if left else checkpoint.taken(state, job.pace)
-        self.expect(job, now)
+        self.expect_save(job, now)
         if job.stops_at < math.inf:
             self.jobs.paces.expect_finish(job.main, now)
 

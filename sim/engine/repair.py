@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import Environment, ScheduledCall
+    from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import FailureCounts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
@@ -108,10 +108,9 @@ class PartsStock:
         self.on_order += count
         self.kernel.at(arrival, EventPriority.RETURN, self._on_arrival, count)
 
-    def _on_arrival(self, call: ScheduledCall) -> None:
-        now = self.kernel.now
-        self.on_order -= call.argument
-        self.shelf.change(call.argument, now)
+    def _on_arrival(self, count: int, now: float) -> None:
+        self.on_order -= count
+        self.shelf.change(count, now)
         while self.line and self.shelf.count:
             nodes, begin = self.line.popleft()
             self.nodes.change(-nodes, now)
@@ -231,7 +230,7 @@ class Repair:
         """Begin a repair, if it is known and its part is there."""
         if job.is_known and job.has_part and not job.has_begun:
             job.has_begun = True
-            self.kernel.at(now + job.seconds, EventPriority.RETURN, self.on_end, (job.nodes, job.failure))
+            self.kernel.at(now + job.seconds, EventPriority.RETURN, self.on_end, job.nodes, job.failure)
 
     def begin_repairs(self, group: ReplicaGroup | Allocation, now: float) -> None:
         """Begin the repairs of all that has struck the nodes of a group: it knows now."""
@@ -255,7 +254,7 @@ class Repair:
             if node in outside:
                 self.cluster.send_to_repair(node, info.cause, now, info.bucket)
         if end < math.inf:
-            self.kernel.at(end, EventPriority.RETURN, self.on_end, (nodes, failure))
+            self.kernel.at(end, EventPriority.RETURN, self.on_end, nodes, failure)
 
     def take_down(self, node: int, now: float, cause: int) -> None:
         """Open an outage of a node."""
@@ -267,10 +266,8 @@ class Repair:
             if self.failures.renewals.counts_service:
                 self.failures.renewals.down_since[node] = now
 
-    def on_end(self, call: ScheduledCall) -> None:
-        """End an outage; its argument holds the nodes and the failure."""
-        nodes, failure = call.argument
-        now = self.kernel.now
+    def on_end(self, nodes: Sequence[int], failure: FailureEvent, now: float) -> None:
+        """End an outage of nodes."""
         self.mend(failure, nodes, now)
         returned = False
         for node in nodes:
@@ -378,10 +375,9 @@ class Repair:
         self.kernel.at(now + step.seconds, EventPriority.RETURN, self._on_tested, nodes)
         return False
 
-    def _on_tested(self, call: ScheduledCall) -> None:
+    def _on_tested(self, nodes: Sequence[int], now: float) -> None:
         """Let nodes that have passed their test wait for work again."""
-        now = self.kernel.now
-        returned = [self.close(node, now) for node in call.argument]
+        returned = [self.close(node, now) for node in nodes]
         if any(returned):
             self.jobs.offer(now)
 
@@ -413,7 +409,7 @@ class Repair:
             end += visit.seconds
         if visits[-1].tier < 0:
             self._plan_stay(patient, now)
-        self.kernel.at(end, EventPriority.RETURN, self._on_done, patient)
+        self.kernel.at(end, EventPriority.RETURN, self._done, patient)
 
     def _plan_stay(self, patient: RepairTicket, now: float) -> None:
         """Say which part of the stay is qualification; the rest is repair."""
@@ -458,9 +454,7 @@ class Repair:
             ]
         self.kernel.at(now + visit.seconds, EventPriority.RETURN, self._on_visit_end, patient)
 
-    def _on_visit_end(self, call: ScheduledCall) -> None:
-        patient: RepairTicket = call.argument
-        now = self.kernel.now
+    def _on_visit_end(self, patient: RepairTicket, now: float) -> None:
         crews = self.crews.get(patient.course.visits[patient.visit].tier)
         if crews is not None:
             if crews.waiting:
@@ -469,9 +463,6 @@ class Repair:
                 crews.free += 1
         patient.visit += 1
         self._next(patient, now)
-
-    def _on_done(self, call: ScheduledCall) -> None:
-        self._done(call.argument, self.kernel.now)
 
     def _done(self, patient: RepairTicket, now: float) -> None:
         """Let a node work again, healthy or seemingly so."""
@@ -505,10 +496,8 @@ class Repair:
             seconds = draw(law, patient.failure.mark, "replacement") * self.strategy.scale
             self.kernel.at(now + seconds, EventPriority.RETURN, self._on_new, patient)
 
-    def _on_new(self, call: ScheduledCall) -> None:
-        patient: RepairTicket = call.argument
+    def _on_new(self, patient: RepairTicket, now: float) -> None:
         node = patient.node
-        now = self.kernel.now
         self.failures.cure(node)
         self.memory.pop(node, None)
         self.cluster.failed.pop(node, None)

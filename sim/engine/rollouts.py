@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.kernel import Environment, ScheduledCall
+    from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import SourceInfo
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.failures.source import Rollout
@@ -90,9 +90,9 @@ class Rollouts:
                 self._announce(progress, plan.start)
                 self._at(plan.start, self._on_step, progress)
 
-    def _at(self, time: float, function: object, argument: object) -> None:
+    def _at(self, time: float, function: Callable[..., None], *arguments: object) -> None:
         if time < self.end:
-            self.kernel.at(time, EventPriority.FAILURE, function, argument)  # type: ignore[arg-type]
+            self.kernel.at(time, EventPriority.FAILURE, function, *arguments)
 
     def hazard(self, info: SourceInfo, node: int) -> float:
         """Return the hazard of a node for a cause relative to the stated one [-]."""
@@ -111,13 +111,11 @@ class Rollouts:
 
     # -------------------------------------------------------------------------------------------------- steps
 
-    def _on_step(self, call: ScheduledCall) -> None:
+    def _on_step(self, progress: _Progress, now: float) -> None:
         """Change the next nodes, and arrange what follows."""
-        progress: _Progress = call.argument
         if progress.is_stopped or progress.next >= self.cluster.nodes:
             return
         plan = progress.plan
-        now = self.kernel.now
         nodes = self._batch(progress, progress.next)
         progress.next = nodes[-1] + 1
         self._change(progress, nodes)
@@ -136,20 +134,20 @@ class Rollouts:
         """Let jobs save before the batches that follow from `time` [s] on, as far as their times are known."""
         if progress.plan.mode == "drain":
             for seconds in self.save_times:
-                notice = (progress, seconds, progress.next, time)
-                self._at(max(time - seconds, self.kernel.now), self._on_notice, notice)
+                self._expect_notice(progress, seconds, progress.next, time, self.kernel.now)
 
-    def _on_notice(self, call: ScheduledCall) -> None:
+    def _expect_notice(self, progress: _Progress, seconds: float, first: int, time: float, now: float) -> None:
+        self._at(max(time - seconds, now), self._on_notice, progress, seconds, first, time)
+
+    def _on_notice(self, progress: _Progress, seconds: float, first: int, time: float, now: float) -> None:
         """Let jobs that need some seconds for a save begin it before a batch; the next batch is announced later."""
-        progress, seconds, first, time = call.argument
         if progress.is_stopped or progress.has_failed or first >= self.cluster.nodes:
             return
         nodes = self._batch(progress, first)
         self.announce(progress.info, nodes, seconds, time)
         time += len(nodes) * DAY / progress.plan.nodes_per_day
         if nodes[-1] + 1 != progress.canaries:
-            notice = (progress, seconds, nodes[-1] + 1, time)
-            self._at(max(time - seconds, self.kernel.now), self._on_notice, notice)
+            self._expect_notice(progress, seconds, nodes[-1] + 1, time, now)
 
     def _watch(self, progress: _Progress, start: float) -> None:
         """Watch the canaries from `start` [s] on, if all have been changed by then."""
@@ -159,11 +157,10 @@ class Rollouts:
             self._announce(progress, start + progress.plan.canary.soak)
             self._at(start + progress.plan.canary.soak, self._on_soaked, progress)
 
-    def _on_soaked(self, call: ScheduledCall) -> None:
+    def _on_soaked(self, progress: _Progress, now: float) -> None:
         """Go on if the canaries are well, or take the change back."""
-        progress: _Progress = call.argument
         if not progress.has_failed:
-            self._on_step(call)
+            self._on_step(progress, now)
             return
         progress.is_stopped = True
         back = tuple(sorted(progress.changed))

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.admission import Admission
     from ettrick.sim.engine.holders import Allocation, Holder
     from ettrick.sim.engine.job import ReplicaGroup
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.services import ReplicaPool
 
 _PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
@@ -111,7 +110,7 @@ class Runs:
         if limit < end:
             end, outcome = limit, reason
         if end < math.inf:
-            self.kernel.at(end, EventPriority.PHASE, self._on_end, (holder, holder.epoch, outcome))
+            self.kernel.unless_changed(end, EventPriority.PHASE, self.finish, holder, outcome)
 
     def _limit(self, holder: Holder) -> tuple[float, str]:
         """Return when a run is over at its limit [s], and as what; an exact one has room for all delays."""
@@ -134,16 +133,11 @@ class Runs:
         limit, outcome = self._limit(holder)
         if limit < math.inf:
             end = max(limit, holder.since)
-            self.kernel.at(end, EventPriority.PHASE, self._on_end, (holder, holder.epoch, outcome))
+            self.kernel.unless_changed(end, EventPriority.PHASE, self.finish, holder, outcome)
 
-    def _on_end(self, call: ScheduledCall) -> None:
-        holder, epoch, outcome = call.argument
-        if epoch == holder.epoch:
-            self.finish(holder, outcome)
-
-    def finish(self, holder: Holder, outcome: str) -> None:
+    def finish(self, holder: Holder, outcome: str, now: float) -> None:
         """End a run."""
-        now, admission = self.kernel.now, self.admission
+        admission = self.admission
         is_first = admission.hold_back(now)
         if outcome == "limit":
             self._continue(holder, now)
@@ -267,8 +261,8 @@ class SharedSaves:
         holder.run_at = math.inf
         holder.stages.append((Bucket.RESTORE, math.inf))
         unpacking = holder.saves.restore.of(holder.spec.work) - max(holder.saves.transfer)
-        reading = Transfer(holder, *holder.saves.transfer, partial(self._go_on_after, holder)), holder.epoch
-        self.kernel.at(ready + max(unpacking, 0.0), EventPriority.PHASE, self.stores.on_ready, reading)
+        reading = Transfer(holder, *holder.saves.transfer, partial(self._go_on_after, holder))
+        self.stores.expect(ready + max(unpacking, 0.0), reading)
 
     def go_on(self, holder: Holder, now: float) -> None:
         """Say when something happens next to a job that steps, if nothing disturbs it."""
@@ -282,17 +276,15 @@ class SharedSaves:
             at = copied if now < copied else copied + left - (holder.saving_at - holder.run_at)
         holder.next_at = at
         if at < math.inf:
-            self.kernel.at(at, EventPriority.PHASE, self._on_next, (holder, holder.epoch, at))
+            self.kernel.unless_changed(at, EventPriority.PHASE, self._on_next, holder)
 
-    def _on_next(self, call: ScheduledCall) -> None:
-        holder, epoch, at = call.argument
-        if epoch != holder.epoch or at != holder.next_at:
+    def _on_next(self, holder: Holder, now: float) -> None:
+        if now != holder.next_at:
             return
-        now = self.kernel.now
         if holder.saving_at < math.inf and self.stores.transfer_of(holder) is None:
             self._write(holder, now)
         elif holder.saving_at < math.inf or holder.run_at + (holder.spec.ends - holder.durable) <= now:
-            self.runs.finish(holder, holder.spec.outcome)
+            self.runs.finish(holder, holder.spec.outcome, now)
         else:
             holder.saving_at = now
             if holder.saves.drain and holder.save:
@@ -403,7 +395,7 @@ class Stops:
             allocation.detect_at = detect_at
             allocation.epoch += 1
             if detect_at > now:
-                self.kernel.at(detect_at, EventPriority.PHASE, self._on_detected, (allocation, allocation.epoch))
+                self.kernel.unless_changed(detect_at, EventPriority.PHASE, self._answer, allocation)
             else:
                 self._answer(allocation, now)
 
@@ -421,14 +413,10 @@ class Stops:
         holder.failures += not failure.info.source.planned
         self.records.count_stop(holder, now, cause, DIRECT, lost)
         if holder.notice is not None:
-            self._evict(holder, now, *holder.notice)
+            self._evict(holder, *holder.notice, now)
 
-    def _on_own_failure(self, call: ScheduledCall) -> None:
+    def _on_own_failure(self, holder: Holder, now: float) -> None:
         """Let the processes of a holder fail; no node does, so it goes on in place."""
-        holder, epoch = call.argument
-        if epoch != holder.epoch:
-            return
-        now = self.kernel.now
         due, _, number, info = heappop(holder.lives)
         holder.begin_life(info, number + 1, due)
         failure = FailureEvent(info, holder.spec.number, number)
@@ -441,25 +429,18 @@ class Stops:
             out = draw(info.source.store_out, failure.mark, "store_out")
             self.jobs.stores.go_out(now + out, info.cause, now)
         latency = self.jobs.failures.detect(failure)
-        if holder.policy.has_nodes:
-            self._hit(holder.allocation, failure, now, latency)
+        allocation = holder.allocation
+        if holder.policy.has_nodes and allocation is not None:
+            self._hit(allocation, failure, now, latency)
             return
         self._interrupt(holder, failure, now)
         if holder.allocation is not None:
-            self.kernel.at(now + latency, EventPriority.PHASE, self._on_own_detected, (holder, holder.epoch))
+            self.kernel.unless_changed(now + latency, EventPriority.PHASE, self._on_own_detected, holder)
 
-    def _on_own_detected(self, call: ScheduledCall) -> None:
+    def _on_own_detected(self, holder: Holder, now: float) -> None:
         """Start a job below a node anew, whose neighbours have noticed nothing."""
-        holder, epoch = call.argument
-        if epoch == holder.epoch:
-            now = self.kernel.now
-            self.runs.charge(holder, now)
-            self.runs.run(holder, now, now)
-
-    def _on_detected(self, call: ScheduledCall) -> None:
-        allocation, epoch = call.argument
-        if epoch == allocation.epoch:
-            self._answer(allocation, self.kernel.now)
+        self.runs.charge(holder, now)
+        self.runs.run(holder, now, now)
 
     def _answer(self, allocation: Allocation, now: float) -> None:
         """Answer a failure that the holders of an allocation know of: they go on in place, or queue again."""
@@ -491,7 +472,7 @@ class Stops:
         self.runs.stand(holder, holder.root, Bucket.RESCHEDULE)
         allocation.waits = True
         allocation.detect_at = now + self.scheduler.requeue.delay
-        self.kernel.at(allocation.detect_at, EventPriority.PHASE, self._on_detected, (allocation, allocation.epoch))
+        self.kernel.unless_changed(allocation.detect_at, EventPriority.PHASE, self._answer, allocation)
 
     # --------------------------------------------------------------------------------------------- preemption
 
@@ -522,10 +503,10 @@ class Stops:
             self._preempt_job(victim, root, by, now)
         elif grace > 0:
             victim.notice = (root, by)
-            self.kernel.at(now + grace, EventPriority.PHASE, self._on_grace_over, (victim, victim.epoch))
+            self.kernel.unless_changed(now + grace, EventPriority.PHASE, self._evict, victim, root, by)
             return False
         else:
-            self._evict(victim, now, root, by)
+            self._evict(victim, root, by, now)
         return True
 
     @staticmethod
@@ -542,12 +523,7 @@ class Stops:
         job = holder.job
         return self.roots.get(job.index) or (job.main.cause if job.starts else 0)
 
-    def _on_grace_over(self, call: ScheduledCall) -> None:
-        holder, epoch = call.argument
-        if epoch == holder.epoch:
-            self._evict(holder, self.kernel.now, *holder.notice)
-
-    def _evict(self, holder: Holder, now: float, root: int, by: int) -> None:
+    def _evict(self, holder: Holder, root: int, by: int, now: float) -> None:
         """Stop a holder for one of size class `by`; one that saves within its grace loses nothing."""
         preempt = self.scheduler.preempt
         lost = self.runs.save_and_charge(holder, now, preempt.grace, root, PREEMPTION)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ettrick.sim.engine.admission import Admission
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.ledger import FleetAccumulator
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
@@ -92,7 +91,7 @@ class ReplicaPool:
             self.kernel.at(plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, 1)
         if plan.scale is not None:
             self.looks: Iterator[tuple[float, float]] = plan.rates.pieces()
-            self.kernel.at(plan.scale[3], EventPriority.PHASE, self._on_scale, next(self.looks))
+            self.kernel.at(plan.scale[3], EventPriority.PHASE, self._on_scale, *next(self.looks))
 
     # ------------------------------------------------------------------------------------------------- charges
 
@@ -168,13 +167,10 @@ class ReplicaPool:
         holder.stand_still(now)
         holder.stages.append((Bucket.INITIALIZE, at))
         holder.run_at = at
-        self.kernel.at(at, EventPriority.PHASE, self._on_up, (holder, holder.epoch))
+        self.kernel.unless_changed(at, EventPriority.PHASE, self._on_up, holder)
 
-    def _on_up(self, call: ScheduledCall) -> None:
-        holder, epoch = call.argument
-        if epoch != holder.epoch:
-            return
-        now, plan = self.kernel.now, self.plan
+    def _on_up(self, holder: Holder, now: float) -> None:
+        plan = self.plan
         self.records.charge_stages(holder, now)
         self.admission.run_processes(holder, now)
         holder.broken = self._lost(holder)
@@ -185,15 +181,13 @@ class ReplicaPool:
                 self._refill(holder, now)
         elif holder.is_cold and plan.warm_time > 0 and plan.warm_speed < 1:
             self._serve_with(holder, plan.warm_speed, now)
-            self.kernel.at(now + plan.warm_time, EventPriority.PHASE, self._on_warm, (holder, holder.epoch))
+            self.kernel.unless_changed(now + plan.warm_time, EventPriority.PHASE, self._on_warm, holder)
         else:
             self._serve_with(holder, 1.0, now)
         self._end_upgrade(holder, now)
 
-    def _on_warm(self, call: ScheduledCall) -> None:
-        holder, epoch = call.argument
-        if epoch == holder.epoch and holder.is_serving:
-            now = self.kernel.now
+    def _on_warm(self, holder: Holder, now: float) -> None:
+        if holder.is_serving:
             self._stop_serving(holder, now)
             self._serve_with(holder, 1.0, now)
 
@@ -375,12 +369,10 @@ class ReplicaPool:
             holder.joining = [
                 (Bucket.STARVED, now, ready), (Bucket.RESTORE, ready, loaded), (Bucket.INITIALIZE, loaded, up)
             ]  # fmt: skip
-            self.kernel.at(up, EventPriority.PHASE, self._on_widen, (holder, holder.epoch))
+            self.kernel.unless_changed(up, EventPriority.PHASE, self._on_widen, holder)
 
-    def _on_widen(self, call: ScheduledCall) -> None:
-        holder, epoch = call.argument
-        if epoch == holder.epoch and holder.is_serving:
-            now = self.kernel.now
+    def _on_widen(self, holder: Holder, now: float) -> None:
+        if holder.is_serving:
             self._stop_serving(holder, now)
             holder.lacks = 0
             del self.narrow[holder]
@@ -388,12 +380,11 @@ class ReplicaPool:
 
     # ---------------------------------------------------------------------------------- scaling, rolling upgrades
 
-    def _on_scale(self, call: ScheduledCall) -> None:
+    def _on_scale(self, until: float, rate: float, now: float) -> None:
         """Scale to as many holders as the demand of a window ago asks for."""
-        now, plan = self.kernel.now, self.plan
+        plan = self.plan
         assert plan.scale is not None
         target, least, most, window = plan.scale
-        until, rate = call.argument
         self.fluid.advance(now)
         replicas = min(max(math.ceil(rate / (target * plan.capacity) - 1e-9), least), most)
         gangs = -(-replicas // plan.together)
@@ -406,7 +397,7 @@ class ReplicaPool:
         for holder in (idle + others)[: len(self.holders) - gangs]:
             self._retire(holder, now)
         if until < math.inf:
-            self.kernel.at(until + window, EventPriority.PHASE, self._on_scale, next(self.looks))
+            self.kernel.at(until + window, EventPriority.PHASE, self._on_scale, *next(self.looks))
 
     def _retire(self, holder: Holder, now: float) -> None:
         del self.holders[holder]
@@ -417,13 +408,12 @@ class ReplicaPool:
             self.leave(holder, now)
             self.admission.retire(holder, now)
 
-    def _on_upgrade(self, call: ScheduledCall) -> None:
+    def _on_upgrade(self, number: int, now: float) -> None:
         """Begin a rolling upgrade."""
         assert self.plan.upgrade is not None
         self.renewing = list(self.holders)
-        self._renew(self.kernel.now)
-        following: int = call.argument + 1
-        self.kernel.at(following * self.plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, following)
+        self._renew(now)
+        self.kernel.at((number + 1) * self.plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, number + 1)
 
     def _renew(self, now: float) -> None:
         """Start the next holders anew, as many as may at a time."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import SourceInfo
+    from ettrick.sim.scenario.law_model import LawModel
 
 # ----------------------------------------
 # Silent faults: nodes that go on, slowly or wrongly, until somebody notices.
@@ -95,7 +95,7 @@ class SilentFaults:
         if heals < min(noticed, self.failures.end):
             self.kernel.at(heals, EventPriority.RETURN, self._on_healed, fault)
         elif noticed < self.failures.end:
-            self.kernel.at(noticed, EventPriority.FAILURE, self._on_noticed, fault)
+            self.kernel.at(noticed, EventPriority.FAILURE, self._notice, fault)
 
     def clear(self, node: int) -> None:
         """Forget what a node had before it was repaired."""
@@ -110,9 +110,9 @@ class SilentFaults:
                 if not self._wronged(fault):
                     self._count(fault)
 
-    def _close(self, fault: SilentFault) -> None:
+    def _close(self, fault: SilentFault, now: float) -> None:
         """Take a fault from its nodes; what was stepped so far was stepped with it."""
-        self._settle(fault.nodes, self.kernel.now)
+        self._settle(fault.nodes, now)
         fault.is_open = False
         for node in fault.nodes:
             mine = self.of_node[node]
@@ -133,24 +133,20 @@ class SilentFaults:
         if self._is_first(fault):
             self.failures.counts.healed += 1
 
-    def _on_healed(self, call: ScheduledCall) -> None:
-        fault: SilentFault = call.argument
+    def _on_healed(self, fault: SilentFault, now: float) -> None:
         if fault.is_open:
-            self._close(fault)
+            self._close(fault, now)
             self._count(fault)
             self.failures.renewals.renew(fault.failure)
-            for job in self._settle(fault.nodes, self.kernel.now):
-                self.failures.jobs.paces.respeed(job, self.kernel.now)
+            for job in self._settle(fault.nodes, now):
+                self.failures.jobs.paces.respeed(job, now)
 
-    def found_before(self, node: int) -> list[Callable[[], None]]:
+    def found_before(self, node: int) -> list[Callable[[float], None]]:
         """Return what a check of a node before it joins a job finds."""
         faults = self.of_node.get(node, ())
         return [functools.partial(self._notice, fault) for fault in faults if fault.failure.is_found_before]
 
-    def _on_noticed(self, call: ScheduledCall) -> None:
-        self._notice(call.argument)
-
-    def _notice(self, fault: SilentFault) -> None:
+    def _notice(self, fault: SilentFault, now: float) -> None:
         """Stop the nodes that still have the fault, and the jobs whose work it made wrong.
 
         From now on it is a failure like others. Of nodes that are in repair for something else nothing more is asked.
@@ -158,7 +154,7 @@ class SilentFaults:
         nodes = fault.nodes
         was_open = fault.is_open
         if was_open:
-            self._close(fault)
+            self._close(fault, now)
         wronged = self._wronged(fault)
         if not wronged and not (was_open and nodes):
             self._count(fault)
@@ -266,20 +262,19 @@ class HiddenFaults:
                 continue
             key = self.keys[info.index] = rng.stream(*info.prefix, "onset", info.source.name)
             for node, time in first_onsets(info.source, key, self.failures.end):
-                self._at_onset(info, node, 0, time)
+                self._at_onset(info, hidden.onset, node, 0, time)
 
-    def _at_onset(self, info: SourceInfo, node: int, number: int, time: float) -> None:
+    def _at_onset(self, info: SourceInfo, onset: LawModel, node: int, number: int, time: float) -> None:
         if time < self.failures.end:
-            self.kernel.at(time, EventPriority.FAILURE, self._on_onset, (info, node, number))
+            self.kernel.at(time, EventPriority.FAILURE, self._on_onset, info, onset, node, number)
 
-    def _on_onset(self, call: ScheduledCall) -> None:
-        info, node, number = call.argument
+    def _on_onset(self, info: SourceInfo, onset: LawModel, node: int, number: int, now: float) -> None:
         has_it = any(life.source == info.index for life in self.open.get(node, ()))
         if not has_it and node not in self.dormant[info.index]:
             first = (number + 1) * ONSET
             self.start(info, node, info.lives.get(node, first), first)
         u = rng.uniform_one(self.keys[info.index], node, number + 1)
-        self._at_onset(info, node, number + 1, self.kernel.now + info.source.hidden.onset.ppf_one(u))
+        self._at_onset(info, onset, node, number + 1, now + onset.ppf_one(u))
 
     # ------------------------------------------------------------------------------------------------- lives
 
@@ -311,7 +306,7 @@ class HiddenFaults:
         if info.source.clock == "busy":
             self.failures.lives.begin(life, seconds, now)
         elif now + seconds < self.failures.end:
-            self.kernel.at(now + seconds, order_of(life.source, life.slot), self._on_due, (life, life.token))
+            self.kernel.at(now + seconds, order_of(life.source, life.slot), self._on_due, life, life.token)
 
     def _look(self, life: Lifetime, now: float) -> None:
         """Arrange when a check of the nodes finds a fault, if one ever does: with the next one anywhere ahead."""
@@ -319,23 +314,20 @@ class HiddenFaults:
         share, every = info.source.checked
         failure = FailureEvent(info, life.slot, life.round)
         if share and (share >= 1 or failure.mark("check finds") < share):
-            self.kernel.at(now + failure.mark("check") * every, EventPriority.FAILURE, self._on_found, life)
+            self.kernel.at(now + failure.mark("check") * every, EventPriority.FAILURE, self._find, life)
 
-    def _on_found(self, call: ScheduledCall) -> None:
-        self._find(call.argument)
-
-    def _find(self, life: Lifetime) -> None:
+    def _find(self, life: Lifetime, now: float) -> None:
         """Drain a node whose fault a check has found before it struck, unless it is in repair or cured."""
         node = life.node
         if self.failures.cluster.outages[node]:
             return
         if life in self.open.get(node, ()):
             self.failures.lives.void(life)
-            self.strike(life, is_found=True)
+            self.strike(life, now, is_found=True)
         elif node in self.dormant.get(life.source, ()):
             self.failures.occur(self.failures.infos[life.source], life.slot, life.round, is_found=True)
 
-    def found_before(self, node: int) -> list[Callable[[], None]]:
+    def found_before(self, node: int) -> list[Callable[[float], None]]:
         """Return what a check of a node before it joins a job finds."""
         lives = [*self.open.get(node, ())]
         for source, nodes in self.dormant.items():
@@ -345,14 +337,12 @@ class HiddenFaults:
         found = (life for life in lives if FailureEvent(infos[life.source], life.slot, life.round).is_found_before)
         return [functools.partial(self._find, life) for life in found]
 
-    def _on_due(self, call: ScheduledCall) -> None:
-        life, token = call.argument
+    def _on_due(self, life: Lifetime, token: int, now: float) -> None:
         if life.token == token:
-            self.strike(life)
+            self.strike(life, now)
 
-    def strike(self, life: Lifetime, *, is_found: bool = False) -> None:
+    def strike(self, life: Lifetime, now: float, *, is_found: bool = False) -> None:
         """Let a hidden fault make its node fail, or be drained because the fault is found."""
-        now = self.kernel.now
         node = life.node
         if self.failures.cluster.outages[node]:
             self.parked.setdefault(node, []).append(life)

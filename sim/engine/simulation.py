@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.failures.trace import FailureTrace
 
@@ -76,7 +75,7 @@ class Simulation:
         self.power = self._power()
         self.jobs.power = self.power
         self.failures.start(trace)
-        kernel.at(self.end, 0, self._on_end)
+        kernel.at(self.end, 0, self.stop)
         if prepared.warmup > 0:
             kernel.at(prepared.warmup, EventPriority.BOUNDARY, self._on_warm)
         self.boundaries = self.queue.edges()
@@ -153,20 +152,15 @@ class Simulation:
         if pick in ranks:
             self.cluster.rank_by(ranks[pick], rank_all.get(pick))
 
-    def _on_end(self, call: ScheduledCall) -> None:
-        del call
-        self.stop(self.kernel.now)
-
-    def _on_warm(self, call: ScheduledCall) -> None:
+    def _on_warm(self, now: float) -> None:
         """Forget what the nodes did during the warm-up; no named job has arrived yet."""
-        del call
-        self.queue.settle(self.kernel.now)
-        self.cluster.settle(self.kernel.now)
-        self.cluster.units_whole.collect(self.kernel.now)
+        self.queue.settle(now)
+        self.cluster.settle(now)
+        self.cluster.units_whole.collect(now)
         self.cluster.units_whole.times.clear()
         self.counts.clear()
         for shelf in self.repair.shelves:
-            shelf.collect(self.kernel.now)
+            shelf.collect(now)
         self.repair.begun[:] = [0] * len(self.repair.begun)
         self.cluster.down_times.clear()
         self.outside.tables.clear()
@@ -175,10 +169,9 @@ class Simulation:
     def _next_window(self) -> None:
         edge = next(self.boundaries, self.end)
         if edge < self.end:
-            self.kernel.at(edge, EventPriority.BOUNDARY, self._on_window, edge)
+            self.kernel.at(edge, EventPriority.BOUNDARY, self._on_window)
 
-    def _on_window(self, call: ScheduledCall) -> None:
-        edge: float = call.argument
+    def _on_window(self, edge: float) -> None:
         self.settle(edge)
         for job in self.jobs.all:
             job.account.open_window()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.engine.kernel import Environment, EventPriority, ScheduledCall
+from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account, LedgerError
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket
@@ -25,11 +26,11 @@ def test_times_are_exact() -> None:
     times = [generator.uniform(0, 1e7) for _ in range(500)]
     seen: list[float] = []
 
-    def note(call: ScheduledCall) -> None:
-        assert kernel.now == call.argument
-        seen.append(kernel.now)
+    def note(stated: float, now: float) -> None:
+        assert kernel.now == now == stated
+        seen.append(now)
         if len(seen) <= 500:
-            later = kernel.now + call.argument / 3
+            later = now + stated / 3
             kernel.at(later, EventPriority.PHASE, note, later)
 
     for time in times:
@@ -51,15 +52,16 @@ def test_ties_by_order_then_by_call() -> None:
     )
     seen: list[tuple[int, int]] = []
 
-    def note(call: ScheduledCall) -> None:
-        seen.append(call.argument)
+    def note(order: int, number: int, now: float) -> None:
+        assert now == 5.0
+        seen.append((order, number))
 
     for permutation in itertools.permutations(orders):
         kernel = Environment()
         seen.clear()
         for number in range(2):
             for order in permutation:
-                kernel.at(5.0, order, note, (order, number))
+                kernel.at(5.0, order, note, order, number)
         kernel.run(until=6.0)
         assert seen == [(order, number) for order in orders for number in range(2)]
 
@@ -69,13 +71,13 @@ def test_calls_made_at_the_present_time_are_played() -> None:
     kernel = Environment()
     seen: list[str] = []
 
-    def first(call: ScheduledCall) -> None:
+    def first(now: float) -> None:
         seen.append("first")
-        kernel.at(kernel.now, EventPriority.FAILURE, lambda call: seen.append("third"))
-        kernel.at(kernel.now, EventPriority.RETURN, lambda call: seen.append("at once"))
+        kernel.at(now, EventPriority.FAILURE, lambda _: seen.append("third"))
+        kernel.at(now, EventPriority.RETURN, lambda _: seen.append("at once"))
 
     kernel.at(1.0, EventPriority.FAILURE, first)
-    kernel.at(1.0, EventPriority.FAILURE, lambda call: seen.append("second"))
+    kernel.at(1.0, EventPriority.FAILURE, lambda _: seen.append("second"))
     assert kernel.waiting == 2
     while kernel.waiting:
         kernel.step()
@@ -83,11 +85,24 @@ def test_calls_made_at_the_present_time_are_played() -> None:
     assert kernel.now == 1.0
 
 
+def test_what_changed_meanwhile_is_not_called() -> None:
+    """A call for an owner is void as soon as the owner's epoch has risen."""
+    kernel = Environment()
+    owner = SimpleNamespace(epoch=0)
+    seen: list[str] = []
+    kernel.unless_changed(1.0, EventPriority.PHASE, lambda _owner, name, _now: seen.append(name), owner, "first")
+    kernel.unless_changed(2.0, EventPriority.PHASE, lambda _owner, name, _now: seen.append(name), owner, "second")
+    kernel.step()
+    owner.epoch += 1
+    kernel.step()
+    assert seen == ["first"]
+
+
 def test_an_error_in_a_handler_is_not_swallowed() -> None:
     """An exception in a handler leaves the loop as it is."""
     kernel = Environment()
 
-    def fail(call: ScheduledCall) -> None:
+    def fail(now: float) -> None:
         message = "out of order"
         raise RuntimeError(message)
 

@@ -187,7 +187,7 @@ def test_a_mate_ages_when_it_is_in_use() -> None:
     causes = [{**aging, "law": {"use": "fixed", "value": "250 s"}}, NODE]
     one = racks(2, 3, 2, failures=causes, repair={"time": "50 s"}, recovery={"use": "hot-spare", "initialize": "0 s"})
     simulation = _Watched(one, 0, sim.trace(one, 0))
-    simulation.kernel.at(100.0, EventPriority.FAILURE, simulation.failures.on_candidate, (1, 0, 0, math.nan))
+    simulation.kernel.at(100.0, EventPriority.FAILURE, simulation.failures.renewals.end_life, 1, 0, 0, math.nan, 100.0)
     found: list[tuple[float, list[int]]] = []
     while simulation.is_open:
         simulation.kernel.step()
