@@ -1,24 +1,24 @@
-"""Failures: the trace and the lives that go on from it; whether a candidate counts, and where it strikes."""
+"""Failures: the trace and the lives that go on from it; whether a candidate counts, and where it strikes.
+
+:class:`Failures` runs through the trace, :class:`Renewals` has the lives that are not all in it, :class:`Rollouts` the
+changes that are brought to nodes, which take these out of service and move their hazard.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import (
-    RELAPSE,
-    FailureCounts,
-    FailureEvent,
-    Lifetime,
-    SourceInfo,
-)
+from ettrick.sim.engine.lives import RELAPSE, FailureEvent, Lifetime, SourceInfo
 from ettrick.sim.engine.nodes import NodeState
-from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
 from ettrick.sim.failures.trace import NOTICE, with_notices
+from ettrick.sim.policies.contracts import Bucket, Stall
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import Environment
-    from ettrick.sim.engine.lives import ExposureClocks
-    from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.repair import Repair
+    from ettrick.sim.failures.source import Rollout
     from ettrick.sim.failures.trace import FailureTrace
+    from ettrick.sim.policies.contracts import Plan
 
 Inside = list[tuple["ReplicaGroup | Allocation", int]]
 
@@ -51,24 +50,14 @@ class Failures:
     start_part_out: Callable[[FailureEvent, float], None]
     """Begins the simulation with a part of the fabric in repair for some time [s]."""
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        replication: int,
-        kernel: Environment,
-        cluster: Cluster,
-        lives: ExposureClocks,
-        repair: Repair,
-        counts: FailureCounts,
-        trace: FailureTrace,
-    ) -> None:
-        self.kernel = kernel
-        self.cluster = cluster
-        self.lives = lives
-        lives.occur = self._occur_busy
+    def __init__(self, prepared: Prepared, replication: int, repair: Repair, trace: FailureTrace) -> None:
+        self.kernel = repair.kernel
+        self.cluster = repair.cluster
+        self.lives = repair.cluster.lives
+        self.lives.occur = self._occur_busy
         self.repair = repair
         self.end = prepared.warmup + prepared.horizon
-        self.counts = counts
+        self.counts = repair.counts
         self.infos = [SourceInfo(source, index, prepared, replication) for index, source in enumerate(prepared.sources)]
         self.save_times = sorted({job.checkpoint.save_time() for job in prepared.jobs})
         """How long jobs take to save before they stop [s]."""
@@ -77,14 +66,12 @@ class Failures:
         self.rows: list[tuple[float, int, int, int, float]] = list(zip(*map(np.ndarray.tolist, columns), strict=True))
         """What of the trace is processed row by row: time [s], source, slot, round, end of a window [s]."""
         self.row = 0
-        self.renewals = Renewals(self.infos, kernel, cluster, lives, self.end, self.occur)
+        self.renewals = Renewals(self)
         self.hidden = HiddenFaults(self)
         self.remain = self.hidden.remain
         self.silent = SilentFaults(self)
         self.bugs = Bugs(self)
-        self.rollouts = Rollouts(
-            self.infos, cluster, kernel, self.end, self.save_times, announce=self.announce, take_out=self._take_out
-        )
+        self.rollouts = Rollouts(self)
         self.saving: list[tuple[FailureEvent, Sequence[int], float]] = []
         """Failures that wait for a save which shares its store, their nodes, and how long these will be out [s]."""
 
@@ -349,7 +336,7 @@ class Failures:
             self.counts.true_alarms += failure.is_foreseen and not source.alarm
             self.counts.missed += not failure.is_foreseen
 
-    def _take_out(self, failure: FailureEvent, nodes: tuple[int, ...], until: float, is_announced: bool) -> None:
+    def take_out(self, failure: FailureEvent, nodes: tuple[int, ...], until: float, *, is_announced: bool) -> None:
         """Take nodes out of service that are up, until a time [s], with notice or without."""
         self.counts.candidates += 1
         self.counts.faults += 1
@@ -445,25 +432,15 @@ def _jobs_of(inside: Inside) -> list[Job]:
 class Renewals:
     """Begins the lives of units that are not all in the trace, and ends those whose clock may have stood still."""
 
-    def __init__(
-        self,
-        infos: Sequence[SourceInfo],
-        kernel: Environment,
-        cluster: Cluster,
-        lives: ExposureClocks,
-        end: float,
-        occur: Callable[[SourceInfo, int, int, float], None],
-    ) -> None:
-        self.infos = infos
-        self.kernel = kernel
-        self.cluster = cluster
-        self.lives = lives
-        self.end = end
-        self.occur = occur
-        """Lets a candidate of a slot happen."""
+    def __init__(self, failures: Failures) -> None:
+        self.failures = failures
+        self.infos = failures.infos
+        self.kernel = failures.kernel
+        self.cluster = failures.cluster
+        self.lives = failures.lives
         self.returning: dict[int, list[tuple[int, int, int]]] = {}
         """Lives that begin when a node returns: source, slot, round."""
-        self.counts_service = any(info.source.clock == "in_service" for info in infos)
+        self.counts_service = any(info.source.clock == "in_service" for info in self.infos)
         """Whether any life runs on the clock in_service."""
         self.was_down: dict[int, float] = {}
         """How long a node has been down, the open outage left out [s]."""
@@ -480,14 +457,14 @@ class Renewals:
         if info.source.renews == "never" and info.divisor and number < self.generation.get(slot // info.divisor, 0):
             return  # the life of a node that has been replaced; each new node begins the next one
         if not info.in_service:
-            self.occur(info, slot, number, until)
+            self.failures.occur(info, slot, number, until)
             return
         node = slot // info.divisor
         if node in self.down_since or due + self.was_down.get(node, 0.0) > now * (1 + 1e-12):
             # It has not served so long yet, because it was down in between.
             self._schedule(node, index, slot, number, due)
             return
-        self.occur(info, slot, number, until)
+        self.failures.occur(info, slot, number, until)
         if info.source.renews != "never":
             # The clock stands still while the node is down, so both renewals begin at the same reading.
             self._schedule(node, index, slot, number + 1, due + info.lives.get(slot, number + 1))
@@ -513,7 +490,7 @@ class Renewals:
             return
         tempo = info.tempo
         end = now + life if tempo is None else tempo.moment(tempo.elapsed(now) + life)
-        if end < self.end:
+        if end < self.failures.end:
             self.kernel.at(end, order_of(index, slot), self.end_life, index, slot, number, math.nan, end)
 
     def replace(self, node: int) -> None:
@@ -553,5 +530,202 @@ class Renewals:
             self.parked.setdefault(node, []).append((index, slot, number, due))
             return
         time = max(due + self.was_down.get(node, 0.0), self.kernel.now)
-        if time < self.end:
+        if time < self.failures.end:
             self.kernel.at(time, order_of(index, slot), self.end_life, index, slot, number, math.nan, due)
+
+
+# ----------------------------------------
+# Rollouts: a change that is brought to the nodes, and the hazard that they have afterwards.
+
+_ROLLBACK = 1
+"""Number of the outages in which a change is taken back."""
+
+
+@dataclass(slots=True, eq=False)
+class _Progress:
+    """How far one rollout has come."""
+
+    info: SourceInfo
+    plan: Rollout
+    next: int = 0
+    changed: set[int] = field(default_factory=set)
+    pending: set[int] = field(default_factory=set)
+    """Nodes that are due and wait for their job to be interrupted."""
+    visits: dict[Job, tuple[float, list[int]]] = field(default_factory=dict)
+    """Nodes that are changed within their job, and when that is done [s]."""
+    is_due: bool = False
+    """Whether the canaries are watched as soon as all have been changed."""
+    failures: int = 0
+    """Failures of changed canaries, for the causes whose hazard changes."""
+    is_stopped: bool = False
+
+    @property
+    def canaries(self) -> int:
+        """How many nodes go first [-]."""
+        return self.plan.canary.nodes if self.plan.canary is not None else 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether more canaries have failed than may."""
+        return self.plan.canary is not None and self.failures > self.plan.canary.tolerates
+
+
+class Rollouts:
+    """Takes nodes out of service a few at a time, and knows which have been changed."""
+
+    def __init__(self, failures: Failures) -> None:
+        self.failures = failures
+        self.cluster = failures.cluster
+        self.kernel = failures.kernel
+        self.all: list[_Progress] = []
+
+    def start(self) -> None:
+        """Arrange the first step of each rollout."""
+        for info in self.failures.infos:
+            plan = info.source.rollout
+            if plan is not None:
+                progress = _Progress(info, plan)
+                self.all.append(progress)
+                self._announce(progress, plan.start)
+                self._at(plan.start, self._on_step, progress)
+
+    def _at(self, time: float, function: Callable[..., None], *arguments: object) -> None:
+        if time < self.failures.end:
+            self.kernel.at(time, EventPriority.FAILURE, function, *arguments)
+
+    def hazard(self, info: SourceInfo, node: int) -> float:
+        """Return the hazard of a node for a cause relative to the stated one [-]."""
+        hazard = 1.0
+        for progress in self.all:
+            ratio = progress.plan.hazard.get(info.source.name)
+            if ratio is not None and node in progress.changed:
+                hazard *= ratio
+        return hazard
+
+    def note(self, info: SourceInfo, node: int) -> None:
+        """Count a failure of a changed node, for those who watch the canaries."""
+        for progress in self.all:
+            if info.source.name in progress.plan.hazard and node in progress.changed:
+                progress.failures += 1
+
+    # -------------------------------------------------------------------------------------------------- steps
+
+    def _on_step(self, progress: _Progress, now: float) -> None:
+        """Change the next nodes, and arrange what follows."""
+        if progress.is_stopped or progress.next >= self.cluster.nodes:
+            return
+        plan = progress.plan
+        nodes = self._batch(progress, progress.next)
+        progress.next = nodes[-1] + 1
+        self._change(progress, nodes)
+        if progress.next == progress.canaries:
+            progress.is_due = True
+            self._watch(progress, now + plan.duration)
+        else:
+            self._at(now + len(nodes) * DAY / plan.nodes_per_day, self._on_step, progress)
+
+    def _batch(self, progress: _Progress, first: int) -> range:
+        """Return the nodes that are changed together, from the `first` on."""
+        end = first + progress.plan.batch
+        return range(first, min(end, progress.canaries if first < progress.canaries else end, self.cluster.nodes))
+
+    def _announce(self, progress: _Progress, time: float) -> None:
+        """Let jobs save before the batches that follow from `time` [s] on, as far as their times are known."""
+        if progress.plan.mode == "drain":
+            for seconds in self.failures.save_times:
+                self._expect_notice(progress, seconds, progress.next, time, self.kernel.now)
+
+    def _expect_notice(self, progress: _Progress, seconds: float, first: int, time: float, now: float) -> None:
+        self._at(max(time - seconds, now), self._on_notice, progress, seconds, first, time)
+
+    def _on_notice(self, progress: _Progress, seconds: float, first: int, time: float, now: float) -> None:
+        """Let jobs that need some seconds for a save begin it before a batch; the next batch is announced later."""
+        if progress.is_stopped or progress.has_failed or first >= self.cluster.nodes:
+            return
+        nodes = self._batch(progress, first)
+        self.failures.announce(progress.info, nodes, seconds, time)
+        time += len(nodes) * DAY / progress.plan.nodes_per_day
+        if nodes[-1] + 1 != progress.canaries:
+            self._expect_notice(progress, seconds, nodes[-1] + 1, time, now)
+
+    def _watch(self, progress: _Progress, start: float) -> None:
+        """Watch the canaries from `start` [s] on, if all have been changed by then."""
+        if progress.is_due and not progress.pending:
+            assert progress.plan.canary is not None
+            progress.is_due = False
+            self._announce(progress, start + progress.plan.canary.soak)
+            self._at(start + progress.plan.canary.soak, self._on_soaked, progress)
+
+    def _on_soaked(self, progress: _Progress, now: float) -> None:
+        """Go on if the canaries are well, or take the change back."""
+        if not progress.has_failed:
+            self._on_step(progress, now)
+            return
+        progress.is_stopped = True
+        back = tuple(sorted(progress.changed))
+        progress.changed.clear()
+        progress.pending.clear()
+        progress.visits.clear()
+        self._take_out(progress, back, _ROLLBACK)
+
+    def _change(self, progress: _Progress, nodes: Sequence[int]) -> None:
+        """Change nodes now, or at the next interruption of their job."""
+        now_nodes = []
+        for node in nodes:
+            group = self.cluster.group[node]
+            if progress.plan.mode == "at_interruption" and group is not None and group.job.holding:
+                progress.pending.add(node)
+            else:
+                now_nodes.append(node)
+        progress.changed.update(now_nodes)
+        self._take_out(progress, tuple(now_nodes), 0)
+
+    def _take_out(self, progress: _Progress, nodes: tuple[int, ...], number: int) -> None:
+        """Take nodes out of service; what is down anyway is changed there."""
+        up = tuple(node for node in nodes if not self.cluster.outages[node])
+        if not up:
+            return
+        failure = FailureEvent(progress.info, up[0], number)
+        until = self.kernel.now + progress.plan.duration
+        self.failures.take_out(failure, up, until, is_announced=number != _ROLLBACK)
+
+    def visit(self, job: Job, plan: Plan, start: float) -> Plan:
+        """Return the plan of an interrupted job that begins at `start` [s], with the change of its nodes before it."""
+        stalls: list[Stall] = []
+        for progress in self.all:
+            due = [node for node in progress.pending if self._belongs(node, job)]
+            if due:
+                progress.pending.difference_update(due)
+                progress.changed.update(due)
+                stalls.append(Stall(Bucket.MAINTENANCE, progress.plan.duration, cause=progress.info.cause))
+                start += progress.plan.duration
+                progress.visits[job] = (start, due)
+                self._watch(progress, start)
+        self.change_free()
+        return (*stalls, *plan)
+
+    def cut(self, job: Job, now: float) -> None:
+        """Let a change of the nodes of a job that is cut short begin again at its next restart."""
+        for progress in self.all:
+            done, nodes = progress.visits.pop(job, (0.0, []))
+            if now < done:
+                progress.changed.difference_update(nodes)
+                progress.pending.update(nodes)
+
+    def change_free(self) -> None:
+        """Change nodes that have left the job whose interruption they waited for."""
+        for progress in self.all:
+            free = [node for node in progress.pending if not self._is_held(node)]
+            if free:
+                progress.pending.difference_update(free)
+                progress.changed.update(free)
+                self._take_out(progress, tuple(sorted(free)), 0)
+                self._watch(progress, self.kernel.now + progress.plan.duration)
+
+    def _belongs(self, node: int, job: Job) -> bool:
+        group = self.cluster.group[node]
+        return group is not None and group.job is job and job.holding
+
+    def _is_held(self, node: int) -> bool:
+        group = self.cluster.group[node]
+        return group is not None and group.job.holding

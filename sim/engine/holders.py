@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from heapq import heappush
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from ettrick.sim.engine.lives import ExposureClock, FailureEvent, SourceInfo
 from ettrick.sim.engine.result import DIRECT
@@ -17,7 +17,6 @@ from ettrick.sim.policies.scheduler.nodes import PlannerJob
 if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job, RepairJob
     from ettrick.sim.engine.prepared import PreparedStream, ServicePlan
-    from ettrick.sim.engine.services import Cohort
     from ettrick.sim.policies.contracts import Bucket
     from ettrick.sim.scenario.streams import Arrival
 
@@ -102,6 +101,28 @@ class Allocation:
     def job(self) -> Allocation:
         """What others read of the job of a group: its nodes, and whether it holds them."""
         return self
+
+
+Shares: TypeAlias = tuple[float, float]
+"""Share of requests in SLO, and how far that may be off at 95 % [-]."""
+
+
+class Cohort:
+    """Requests that wait, in the order in which they were asked."""
+
+    __slots__ = ("asked", "cause", "count", "due", "leaves", "lost", "shares", "span", "work")
+
+    def __init__(self, asked: float, span: float, count: float) -> None:
+        self.asked, self.span, self.count = asked, span, count
+        """When the first was asked [s], over which time all were [s], and how many they are."""
+        self.work, self.lost, self.cause = 1.0, 0.0, 0
+        """What one takes of a capacity over a usual request, the part of it that is lost work [-], and why."""
+        self.leaves = math.inf
+        """When all give up together [s]; infinite where each has the patience of the service."""
+        self.due = math.nan
+        """Until when all must go on to be in SLO [s]; NaN where each has time for its first token."""
+        self.shares: Shares | None = None
+        """Of those who were in flight."""
 
 
 class Holder(PlannerJob):

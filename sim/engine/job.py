@@ -1,4 +1,7 @@
-"""The state of one job: what each of its groups is doing, how far its work has come, and where its nodes are."""
+"""The state of one job: what each of its groups is doing, how far its work has come, and where its nodes are.
+
+A :class:`Recorder` writes down what jobs do, for those who want to look at it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 
 from ettrick.sim.cluster.switches import Reach
 from ettrick.sim.engine.lives import ExposureClock
+from ettrick.sim.engine.result import InstantEvent, Milestone, PhaseSpan, Timeline
 from ettrick.sim.policies.contracts import Acquire, Bucket, Pace, Plan, Restoration, Run
 from ettrick.sim.steps import Impairment, rerouted_pace, stated_pace
 
@@ -402,3 +406,60 @@ class Job:
         """Healthy seconds of work that survive so far [s]."""
         work: float = self.state.committed + self.state.at_risk
         return work
+
+
+# ----------------------------------------
+# What happened when: the spans and marks of one replication, for those who want to look at it.
+
+
+class Recorder:
+    """Writes down in which phase each group was; stretches that follow on one another become one."""
+
+    def __init__(self, shift: float) -> None:
+        self.shift = shift
+        """Length of the warm-up, from whose end times are counted [s]."""
+        self.spans: list[PhaseSpan] = []
+        self.marks: list[InstantEvent] = []
+        self.milestones: list[Milestone] = []
+        self.last: dict[tuple[int, int], int] = {}
+
+    def span(self, group: ReplicaGroup, bucket: int, start: float, end: float, cause: int, name: str = "") -> None:
+        """Note that a group was in a phase."""
+        job = group.job
+        number = 0 if group is job.main else 1 + group.first // job.nodes_per_replica
+        key = (job.index, number)
+        start, end = start - self.shift, end - self.shift
+        index = self.last.get(key, -1)
+        if index >= 0:
+            before = self.spans[index]
+            if before.end == start and (before.bucket, before.cause, before.name) == (bucket, cause, name):
+                self.spans[index] = before._replace(end=end)
+                return
+        self.last[key] = len(self.spans)
+        self.spans.append(PhaseSpan(job.index, number, bucket, start, end, cause, name))
+
+    def stepping(self, group: ReplicaGroup, start: float, end: float) -> None:
+        """Note that a group stepped, its saves and periodic work included."""
+        job = group.job
+        if job.speed < 1.0 or job.fraction < 1.0:
+            cause = job.slow_cause if job.speed < 1.0 else group.cause
+            self.span(group, Bucket.DEGRADED, start, end, cause)
+        else:
+            away = job.replicas - job.main.replicas
+            name = f"step without {away} of {job.replicas} replicas" if away else ""
+            self.span(group, Bucket.PRODUCTIVE, start, end, group.cause if away else 0, name)
+
+    def failure(self, time: float, job: Job, failure: FailureEvent) -> None:
+        """Note that a failure hit a job."""
+        info = failure.info
+        mark = InstantEvent(time - self.shift, "failure", job.index, cause=info.cause, text=info.source.name)
+        self.marks.append(mark)
+
+    def progress(self, time: float, job: Job) -> None:
+        """Note how much of the work of a job survives."""
+        self.milestones.append(Milestone(time - self.shift, job.index, job.work))
+
+    def timeline(self) -> Timeline:
+        """Return everything."""
+        spans = sorted(self.spans, key=lambda span: (span.job, span.group, span.start))
+        return Timeline(tuple(spans), tuple(self.marks), tuple(self.milestones))

@@ -38,14 +38,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.job import Segment
+    from ettrick.sim.engine.job import Recorder, Segment
     from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
-    from ettrick.sim.engine.repair import Repair
-    from ettrick.sim.engine.result import Attempt, FleetResult, Recorder
+    from ettrick.sim.engine.result import Attempt, FleetResult
     from ettrick.sim.policies.contracts import Exposure, Plan
 
 _TIMED = (Stall, Restore, Save)
@@ -70,23 +69,20 @@ class JobPhases:
         self,
         prepared: Prepared,
         replication: int,
-        kernel: Environment,
-        cluster: Cluster,
         failures: Failures,
-        repair: Repair,
         recorder: Recorder | None,
         when_all_done: Callable[[float], None],
     ) -> None:
         self.prepared = prepared
         self.replication = replication
-        self.kernel = kernel
-        self.cluster = cluster
+        self.kernel: Environment = failures.kernel
+        self.cluster: Cluster = failures.cluster
         self.failures = failures
-        self.repair = repair
+        self.repair = failures.repair
         self.lives = failures.lives
         self.recorder = recorder
         self.when_all_done = when_all_done
-        self.gpus_per_node = cluster.gpus_per_node
+        self.gpus_per_node = failures.cluster.gpus_per_node
         causes = len(prepared.sources) + 1
         reroutes = prepared.recovery.reroutes
         redundant = prepared.recovery if isinstance(prepared.recovery, Redundant) else None
@@ -120,7 +116,7 @@ class JobPhases:
             Restore: self._stall,
             Save: self._stall,
             Acquire: self.replacements.acquire,
-            Evict: repair.evict,
+            Evict: failures.repair.evict,
             Requeue: self._requeue,
             Run: self._run,
             Background: self.replicas.send_away,

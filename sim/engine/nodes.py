@@ -290,7 +290,7 @@ class PackedPool(NodePool):
         """Enter a node; the caller counts it."""
         heappush(self.heaps.setdefault(self.domain_of[node], []), node)
 
-    def take_together(self, count: int, places: list[int]) -> list[int]:
+    def take_many(self, count: int, places: list[int]) -> list[int]:
         """Take nodes for a job, in rising order, from as few domains as that takes."""
         here = {node for heap in self.heaps.values() for node in heap if places[node] == self.place}
         taken = gather(sorted(here), count, self.domain_of)
@@ -635,10 +635,7 @@ class Cluster:
         """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
         pool = self.idle
         self.dissolve(now)
-        if isinstance(pool, PackedPool):
-            taken = pool.take_together(count, self.place)
-        else:
-            taken = pool.take_many(count, self.place)
+        taken = pool.take_many(count, self.place)
         pool.change(-count, now)
         return taken
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ettrick.sim.engine.kernel import EventPriority
+from ettrick.sim.engine.result import EnergyMeter
 from ettrick.sim.policies.contracts import CLUSTER_BUCKETS, Bucket
 from ettrick.sim.steps.power import energy_by_bucket
 
@@ -19,24 +20,6 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.prepared import Prepared
-
-
-class EnergyMeter(NamedTuple):
-    """What a replication drew while that meant different things at different times.
-
-    Attributes
-    ----------
-    nodes : (buckets,) float64
-        Energy of the nodes by bucket of the cluster [J].
-    carbon
-        What the energy of the facility emitted [kg of CO2].
-    priced
-        That energy, each joule times what then multiplied its price [J].
-    """
-
-    nodes: NDArray[np.float64]
-    carbon: float
-    priced: float
 
 
 class Power:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ettrick.sim import rng
 from ettrick.sim.engine.job import RepairJob
 from ettrick.sim.engine.kernel import EventPriority
-from ettrick.sim.engine.lives import RELAPSE
+from ettrick.sim.engine.lives import RELAPSE, FailureCounts
 from ettrick.sim.engine.nodes import NodeState, TimeWeightedCount
 from ettrick.sim.engine.result import PartUse
 from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, Evict, NodeView, RepairPlan
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import Environment
-    from ettrick.sim.engine.lives import FailureCounts, FailureEvent
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
     from ettrick.sim.policies.contracts import Memory
@@ -143,7 +143,6 @@ class Repair:
         replication: int,
         kernel: Environment,
         cluster: Cluster,
-        counts: FailureCounts,
         *,
         keeps_log: bool,
     ) -> None:
@@ -155,7 +154,7 @@ class Repair:
         """Which shelf the repairs of a cause need."""
         self.kernel = kernel
         self.cluster = cluster
-        self.counts = counts
+        self.counts = FailureCounts()
         self.begun = [0] * (len(prepared.sources) + 1)
         """Repairs that began, by index of the cause."""
         self.log: list[tuple[int, float, float, int]] | None = [] if keeps_log else None

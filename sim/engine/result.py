@@ -2,7 +2,7 @@
 
 :class:`JobResult` is of a named job, :class:`FleetResult` of streams, services and the nodes outside them: sums by
 account and window, so that memory grows with the accounts, never with the jobs, and results of windows and of
-replications add up. :class:`Result` has both. A :class:`Recorder` writes a :class:`Timeline`.
+replications add up. :class:`Result` has both, and a :class:`Timeline` if that was asked for.
 """
 
 from __future__ import annotations
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from numpy.typing import NDArray
-
-    from ettrick.sim.engine.job import Job, ReplicaGroup
-    from ettrick.sim.engine.lives import FailureEvent
-    from ettrick.sim.engine.power import EnergyMeter
 
     Key = TypeVar("Key", bound=Hashable)
     FloatArray = NDArray[np.float64]
@@ -453,6 +449,24 @@ class PartUse(NamedTuple):
     part_seconds: float
 
 
+class EnergyMeter(NamedTuple):
+    """What a replication drew while that meant different things at different times.
+
+    Attributes
+    ----------
+    nodes : (buckets,) float64
+        Energy of the nodes by bucket of the cluster [J].
+    carbon
+        What the energy of the facility emitted [kg of CO2].
+    priced
+        That energy, each joule times what then multiplied its price [J].
+    """
+
+    nodes: NDArray[np.float64]
+    carbon: float
+    priced: float
+
+
 @dataclass(frozen=True)
 class Result:
     """One replication.
@@ -578,60 +592,3 @@ class Timeline(NamedTuple):
     spans: tuple[PhaseSpan, ...] = ()
     marks: tuple[InstantEvent, ...] = ()
     milestones: tuple[Milestone, ...] = ()
-
-
-# ----------------------------------------
-# What happened when: the spans and marks of one replication, for those who want to look at it.
-
-
-class Recorder:
-    """Writes down in which phase each group was; stretches that follow on one another become one."""
-
-    def __init__(self, shift: float) -> None:
-        self.shift = shift
-        """Length of the warm-up, from whose end times are counted [s]."""
-        self.spans: list[PhaseSpan] = []
-        self.marks: list[InstantEvent] = []
-        self.milestones: list[Milestone] = []
-        self.last: dict[tuple[int, int], int] = {}
-
-    def span(self, group: ReplicaGroup, bucket: int, start: float, end: float, cause: int, name: str = "") -> None:
-        """Note that a group was in a phase."""
-        job = group.job
-        number = 0 if group is job.main else 1 + group.first // job.nodes_per_replica
-        key = (job.index, number)
-        start, end = start - self.shift, end - self.shift
-        index = self.last.get(key, -1)
-        if index >= 0:
-            before = self.spans[index]
-            if before.end == start and (before.bucket, before.cause, before.name) == (bucket, cause, name):
-                self.spans[index] = before._replace(end=end)
-                return
-        self.last[key] = len(self.spans)
-        self.spans.append(PhaseSpan(job.index, number, bucket, start, end, cause, name))
-
-    def stepping(self, group: ReplicaGroup, start: float, end: float) -> None:
-        """Note that a group stepped, its saves and periodic work included."""
-        job = group.job
-        if job.speed < 1.0 or job.fraction < 1.0:
-            cause = job.slow_cause if job.speed < 1.0 else group.cause
-            self.span(group, Bucket.DEGRADED, start, end, cause)
-        else:
-            away = job.replicas - job.main.replicas
-            name = f"step without {away} of {job.replicas} replicas" if away else ""
-            self.span(group, Bucket.PRODUCTIVE, start, end, group.cause if away else 0, name)
-
-    def failure(self, time: float, job: Job, failure: FailureEvent) -> None:
-        """Note that a failure hit a job."""
-        info = failure.info
-        mark = InstantEvent(time - self.shift, "failure", job.index, cause=info.cause, text=info.source.name)
-        self.marks.append(mark)
-
-    def progress(self, time: float, job: Job) -> None:
-        """Note how much of the work of a job survives."""
-        self.milestones.append(Milestone(time - self.shift, job.index, job.work))
-
-    def timeline(self) -> Timeline:
-        """Return everything."""
-        spans = sorted(self.spans, key=lambda span: (span.job, span.group, span.start))
-        return Timeline(tuple(spans), tuple(self.marks), tuple(self.milestones))

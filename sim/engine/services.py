@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from ettrick.sim.engine.holders import Holder
+from ettrick.sim.engine.holders import Cohort, Holder
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import process_sources
 from ettrick.sim.engine.result import DIRECT, SERVICE_SUMS
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ettrick.sim.engine.admission import Admission
+    from ettrick.sim.engine.holders import Shares
     from ettrick.sim.engine.ledger import FleetAccumulator
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
@@ -452,29 +453,8 @@ def call_spares(cluster: Cluster, pools: Sequence[ReplicaPool], now: float) -> N
 ) = range(len(SERVICE_SUMS))  # fmt: skip
 
 
-Shares: TypeAlias = tuple[float, float]
-"""Share of requests in SLO, and how far that may be off at 95 % [-]."""
-
 _TINY = 1e-9
 """Times that are one [s]."""
-
-
-class Cohort:
-    """Requests that wait, in the order in which they were asked."""
-
-    __slots__ = ("asked", "cause", "count", "due", "leaves", "lost", "shares", "span", "work")
-
-    def __init__(self, asked: float, span: float, count: float) -> None:
-        self.asked, self.span, self.count = asked, span, count
-        """When the first was asked [s], over which time all were [s], and how many they are."""
-        self.work, self.lost, self.cause = 1.0, 0.0, 0
-        """What one takes of a capacity over a usual request, the part of it that is lost work [-], and why."""
-        self.leaves = math.inf
-        """When all give up together [s]; infinite where each has the patience of the service."""
-        self.due = math.nan
-        """Until when all must go on to be in SLO [s]; NaN where each has time for its first token."""
-        self.shares: Shares | None = None
-        """Of those who were in flight."""
 
 
 class AdmissionSpan(NamedTuple):

@@ -11,14 +11,15 @@ from ettrick.sim import rng
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.fleet import ClusterQueue, pooled
+from ettrick.sim.engine.job import Recorder
 from ettrick.sim.engine.jobs import JobPhases, Queue
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
-from ettrick.sim.engine.lives import ExposureClocks, FailureCounts
+from ettrick.sim.engine.lives import ExposureClocks
 from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.power import Power
 from ettrick.sim.engine.repair import Repair
-from ettrick.sim.engine.result import JobResult, Outage, Recorder, Result
+from ettrick.sim.engine.result import JobResult, Outage, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,12 +57,11 @@ class Simulation:
         self.kernel = kernel = Environment()
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
         self.outside = Account(len(prepared.sources) + 1, 0.0)
-        lives = ExposureClocks(kernel)
-        self.cluster = cluster = Cluster(prepared, self.outside, lives)
-        self.counts = FailureCounts()
-        self.repair = repair = Repair(prepared, replication, kernel, cluster, self.counts, keeps_log=keeps_log)
-        self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
-        self.jobs = JobPhases(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
+        self.cluster = Cluster(prepared, self.outside, ExposureClocks(kernel))
+        self.repair = repair = Repair(prepared, replication, kernel, self.cluster, keeps_log=keeps_log)
+        self.counts = repair.counts
+        self.failures = Failures(prepared, replication, repair, trace)
+        self.jobs = JobPhases(prepared, replication, self.failures, self.recorder, self.stop)
         repair.failures = self.failures
         self.queue = ClusterQueue(self.jobs, keeps_log=keeps_log) if prepared.has_queue else Queue(self.jobs)
         self.jobs.queue = self.queue
@@ -141,13 +141,11 @@ class Simulation:
             "fewest-failures": lambda node: failed.get(node, 0),
             "best-score": lambda node: -repair.strategy.score(repair.memory.get(node)),
         }
-        # The same keys for all nodes of the start at once.
+        # The same keys for all nodes of the start at once, where each would be slow.
         rank_all: dict[str, Callable[[list[int]], list[float]]] = {
-            "longest-idle": lambda nodes: list(itertools.islice(entries, len(nodes))),
             "random": lambda nodes: rng.uniform(
                 key, np.array(nodes, dtype=np.int64), np.fromiter(entries, np.int64, len(nodes))
             ).tolist(),
-            "fewest-failures": lambda nodes: [0] * len(nodes),
         }
         if pick in ranks:
             self.cluster.rank_by(ranks[pick], rank_all.get(pick))
