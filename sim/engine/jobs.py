@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
-    from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.engine.progress import Power
     from ettrick.sim.engine.result import Attempt, FleetResult
     from ettrick.sim.policies.contracts import Exposure, Plan
 

@@ -17,7 +17,7 @@ from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.lives import ExposureClocks
 from ettrick.sim.engine.nodes import Cluster
-from ettrick.sim.engine.power import Power
+from ettrick.sim.engine.progress import Power
 from ettrick.sim.engine.repair import Repair
 from ettrick.sim.engine.result import JobResult, Outage, Result
 
@@ -72,7 +72,8 @@ class Simulation:
         self.is_open = True
         self.events = 0
         self._rank_nodes()
-        self.power = self._power()
+        self.power = None if prepared.upkeep.is_steady else Power(self.jobs, self.settle, self.charged)
+        """The power of the site, where that changes in time."""
         self.jobs.power = self.power
         self.failures.start(trace)
         kernel.at(self.end, 0, self.stop)
@@ -81,16 +82,6 @@ class Simulation:
         self.boundaries = self.queue.edges()
         """Where windows meet [s]; those of a fleet are finer where the scenario states none."""
         self._next_window()
-
-    def _power(self) -> Power | None:
-        """Return the power of the site, where that changes in time."""
-        if self.prepared.upkeep.is_steady:
-            return None
-        jobs = self.jobs
-        return Power(
-            self.prepared, self.kernel, jobs.all, settle=self.settle, charged=self.charged, repace=jobs.paces.repace,
-            meters=not self.prepared.has_queue,
-        )  # fmt: skip
 
     def run(self) -> Result:
         """Run until the horizon or the end of the last job."""
