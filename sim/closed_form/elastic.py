@@ -194,12 +194,12 @@ def _wait(prepared: Prepared) -> float:
     if lives is None:
         return 0.0
     named = pools_of(prepared)
-    needed = sum(each.nodes for each in prepared.jobs)
-    pools = {"idle": SparePool(idle_nodes(prepared)), **prepared.reserves}
+    needed = sum(job.nodes for job in prepared.jobs)
+    pools = _reserves(prepared, needed)
     used = [pools[name] for name in named if name in pools and pools[name].nodes]
     extra = sum(pool.nodes for pool in used)
     refills = "idle" not in named and any(pool.refills for pool in used)
-    found = mean_wait(needed, extra, *lives, idle_nodes(prepared) if refills else 0)
+    found = mean_wait(needed, extra, *lives, pools["idle"].nodes if refills else 0)
     return found + (used[0].delay if used else 0.0)
 
 
@@ -289,13 +289,6 @@ def _ups_and_downs(prepared: Prepared) -> tuple[float, float] | None:
 _FAR = 100.0
 
 """Mean repairs of a node that are open at once beyond which it is down for good [-]."""
-
-
-def idle_nodes(prepared: Prepared) -> int:
-    """Return the nodes that neither a job needs nor a reserve has [-]."""
-    needed = sum(each.nodes for each in prepared.jobs)
-    # Jobs that wait for one another may ask for more nodes together than there are.
-    return max(prepared.serving - needed - sum(reserve.nodes for reserve in prepared.reserves.values()), 0)
 
 
 # For which share of time a job has too few nodes, as far as theory knows it of a scenario.
@@ -512,5 +505,6 @@ def rungs_of(prepared: Prepared) -> tuple[Rung, ...]:
 
 def _reserves(prepared: Prepared, needed: int) -> dict[str, SparePool]:
     """Return the pools beside the nodes that are `needed`: those of the scenario, and what is idle."""
+    # Jobs that wait for one another may ask for more nodes together than there are.
     idle = prepared.serving - needed - sum(pool.nodes for pool in prepared.reserves.values())
     return {"idle": SparePool(max(idle, 0)), **prepared.reserves}

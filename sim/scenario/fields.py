@@ -259,8 +259,8 @@ Rate = Annotated[
 ]
 
 
-def rate_of_whole(what: str, whole: str, *examples: str) -> tuple[Any, ...]:
-    """Return what makes a float of a rate per second [1/s] above zero that is not per unit.
+def rate_of_whole(what: str, whole: str, *examples: str, may_be_zero: bool = False) -> tuple[Any, ...]:
+    """Return what makes a float of a rate per second [1/s] that is not per unit.
 
     Parameters
     ----------
@@ -277,14 +277,17 @@ def rate_of_whole(what: str, whole: str, *examples: str) -> tuple[Any, ...]:
             raise units.UnitError(str(error).replace("6.5 per 1000 node-days", examples[0])) from None
         if rate.of:
             raise units.UnitError(f"{whole}: write '{examples[0]}', without '{rate.of}'")
-        if rate.per_second <= 0:
+        if rate.per_second <= 0 and not may_be_zero:
             raise units.UnitError("must be above zero")
         return rate.per_second
 
+    text: Table = {"type": "string"}
+    if may_be_zero:
+        text = {"anyOf": [{**text, "examples": list(examples)}, {"const": 0}]}
     return (
         BeforeValidator(parse),
         PlainSerializer(lambda per_second: units.show_rate(units.Rate(per_second, ""))),
-        WithJsonSchema({"type": "string", "description": what, "examples": list(examples)}),
+        WithJsonSchema({**text, "description": what, "examples": list(examples)}),
     )
 
 

@@ -12,10 +12,19 @@ import math
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, Field
 
 from ettrick.sim import quantiles, units
-from ettrick.sim.scenario.fields import Completed, Duration, Fraction, Model, OneOf, RuleError, quantity_schema
+from ettrick.sim.scenario.fields import (
+    Completed,
+    Duration,
+    Fraction,
+    Model,
+    OneOf,
+    RuleError,
+    quantity_schema,
+    rate_of_whole,
+)
 from ettrick.sim.scenario.law_model import EmpiricalCdf, GammaPower, LawModel, hazard_of
 
 if TYPE_CHECKING:
@@ -214,32 +223,8 @@ _TEXT_IS_FIXED = Completed(
 # Lives with a constant hazard from one age to the next: burn-in, useful life, wear-out. Between two ages the life is
 # exponential, so that everything is a sum over pieces in closed form, except for the inverse of the length-biased law.
 
-_EXAMPLE = "0.2 per year"
-
-
-def _parse(value: object) -> float:
-    """Return a hazard [1/s]."""
-    try:
-        rate = units.parse_rate(value)
-    except units.UnitError as error:
-        raise units.UnitError(str(error).replace("6.5 per 1000 node-days", _EXAMPLE)) from None
-    if rate.of:
-        message = f"a hazard is that of one unit: write '{_EXAMPLE}', without '{rate.of}'"
-        raise units.UnitError(message)
-    return rate.per_second
-
-
 HazardRate = Annotated[
-    float,
-    BeforeValidator(_parse),
-    PlainSerializer(lambda per_second: units.show_rate(units.Rate(per_second, ""))),
-    WithJsonSchema(
-        {
-            "anyOf": [{"type": "string", "examples": [_EXAMPLE]}, {"const": 0}],
-            "description": "a hazard",
-            "examples": [_EXAMPLE],
-        }
-    ),
+    float, *rate_of_whole("a hazard", "a hazard is that of one unit", "0.2 per year", may_be_zero=True)
 ]
 
 
