@@ -51,7 +51,7 @@ from ettrick.sim.scenario.fields import PathError, RuleError
 from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.sim.engine.prepared import PowerAndCost, PreparedStream, ServicePlan
     from ettrick.sim.failures import FailureSource
@@ -159,6 +159,7 @@ def _precision(scenario: Scenario) -> Precision:
 
 
 def _examined(scenario: Scenario) -> Prepared:
+    """Work out sources, place, jobs, streams and upkeep in this order, each checked as it is made."""
     try:
         counts = scenario.cluster.counts()
     except ValueError as error:
@@ -182,67 +183,88 @@ def _examined(scenario: Scenario) -> Prepared:
     ]
     rates = FailureRates(counts["node"], scenario.warmup + scenario.horizon, repair_of(scenario).success)
     jobs = tuple(_job(scenario, job, sources, rates) for job in placed)
-    slow = [source.name for source in sources if source.effect.speed < 1]
     upkeep = upkeep_of(scenario, site, sources)
     fleet = prepare_streams(scenario, site, sources, rates)
     conditions = _conditions(sources, jobs, fleet.streams, upkeep)
     sources += conditions
-    if upkeep.repaired:
-        upkeep = replace(upkeep, repaired=upkeep.repaired + ("",) * len(conditions))
+    upkeep = replace(upkeep, repaired=upkeep.repaired and upkeep.repaired + ("",) * len(conditions))
     share = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
     windows = 0.0 if scenario.width is None else scenario.horizon / scenario.width
+    return replace(
+        _stated(scenario, counts),
+        units=units,
+        sources=tuple(sources),
+        jobs=tuple(
+            replace(job, tenant=tenant, partition=partition)
+            for job, (tenant, partition) in zip(jobs, fleet.jobs or [(0, 0)] * len(jobs), strict=True)
+        ),
+        merged_intervals=merged,
+        withheld=withheld,
+        parts=parts_of(scenario, sources),
+        preflight=preflight,
+        upkeep=upkeep,
+        expected_events=rates.events(sources, share, windows) + fleet.events,
+        streams=fleet.streams,
+        tenants=fleet.tenants,
+        partitions=fleet.partitions,
+        warnings=(
+            *_warnings(scenario, site, sources, placed, jobs),
+            *_idle_warnings(scenario, surplus),
+            *fleet.warnings,
+            *power_warnings(scenario, upkeep),
+        ),
+    )
+
+
+def _stated(scenario: Scenario, counts: Mapping[str, int]) -> Prepared:
+    """Return what a scenario states, for nothing that happens on its cluster yet."""
     return Prepared(
         scenario=scenario,
         name=scenario.name,
         nodes=counts["node"],
-        gpus_per_node=site.gpus_per_node,
+        gpus_per_node=counts["gpu"] // counts["node"],
         reserves=_reserves(scenario),
-        units=units,
+        units=None,
         horizon=scenario.horizon,
         warmup=scenario.warmup,
         windows=scenario.width,
         targets=_targets(scenario),
         stationary=scenario.initial == "stationary",
         seed=scenario.seed,
-        sources=tuple(sources),
+        sources=(),
         slots_per_node={part: slots_per_node(part, counts) for part in OF_ONE_NODE},
         blast={},
-        jobs=tuple(
-            replace(job, tenant=tenant, partition=partition)
-            for job, (tenant, partition) in zip(jobs, fleet.jobs, strict=True)
-        )
-        if fleet.jobs
-        else jobs,
+        jobs=(),
         repair=repair_of(scenario),
         recovery=scenario.recovery,
         scheduler=scenario.scheduler,
-        merged_intervals=merged,
+        merged_intervals=0,
         counts=counts,
         capacity=relative_capacity(scenario.cluster, _precision(scenario)),
-        withheld=withheld,
-        parts=parts_of(scenario, sources),
-        preflight=preflight,
-        upkeep=upkeep,
         engine=scenario.engine or "auto",
-        expected_events=rates.events(sources, share, windows) + fleet.events,
-        streams=fleet.streams,
-        tenants=fleet.tenants,
-        partitions=fleet.partitions,
-        warnings=(
-            *filter(None, [scenario.cluster.follows]),
-            *pool_warnings(scenario, site),
-            *_preset_warnings(scenario),
-            *_redundancy_warnings(scenario, jobs),
-            *_copy_warnings(scenario),
-            *_store_warnings(scenario),
-            *failure_warnings(scenario, sources),
-            *(line for each in placed for line in layout_warnings(site, each.index, each.spec)),
-            *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
-            *_idle_warnings(scenario, surplus),
-            *fleet.warnings,
-            *power_warnings(scenario, upkeep),
-        ),
     )
+
+
+def _warnings(
+    scenario: Scenario,
+    site: EmptyCluster,
+    sources: Sequence[FailureSource],
+    placed: Sequence[PlacedJob],
+    jobs: Sequence[PreparedJob],
+) -> Iterator[str]:
+    """Yield what to know of a scenario's cluster, recovery, stores, failures and steps, one line each."""
+    yield from filter(None, [scenario.cluster.follows])
+    yield from pool_warnings(scenario, site)
+    yield from _preset_warnings(scenario)
+    yield from _redundancy_warnings(scenario, jobs)
+    yield from _copy_warnings(scenario)
+    yield from _store_warnings(scenario)
+    yield from failure_warnings(scenario, sources)
+    for case in placed:
+        yield from layout_warnings(site, case.index, case.spec)
+    slow = [source.name for source in sources if source.effect.speed < 1]
+    for case, job in zip(placed, jobs, strict=True):
+        yield from step_warnings(case, job, slow)
 
 
 def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]:
@@ -318,18 +340,17 @@ def _check_pools(scenario: Scenario) -> None:
             raise PathError(path, f"replacements may come from {' and '.join(pools)} only, and there are none")
 
 
-def _idle_warnings(scenario: Scenario, surplus: int) -> tuple[str, ...]:
-    """Return that idle nodes serve like spares, where spares are stated and nothing says what idle nodes do.
+def _idle_warnings(scenario: Scenario, surplus: int) -> Iterator[str]:
+    """Yield that idle nodes serve like spares, where spares are stated and nothing says what idle nodes do.
 
     The line says no number: it is the same for all points of a sweep.
     """
     asks = "spares" in scenario.model_fields_set and "idle" not in scenario.spares.model_fields_set
-    if not asks or not surplus or not any("idle" in pools for _, pools in _pools(scenario)):
-        return ()
-    return (
-        "spares.idle is not stated: nodes beyond those of jobs and spares are idle, and replace failed ones too; for "
-        "the spares alone say spares.idle: withhold, or leave cluster.nodes out",
-    )
+    if asks and surplus and any("idle" in pools for _, pools in _pools(scenario)):
+        yield (
+            "spares.idle is not stated: nodes beyond those of jobs and spares are idle, and replace failed ones too; "
+            "for the spares alone say spares.idle: withhold, or leave cluster.nodes out"
+        )
 
 
 def _check_pick(scenario: Scenario) -> None:
@@ -414,17 +435,13 @@ def checkpoint_of(
         raise PathError(("checkpoint", *error.at), error.rule) from None
 
 
-def _redundancy_warnings(scenario: Scenario, jobs: tuple[PreparedJob, ...]) -> tuple[str, ...]:
-    """Return what is not known of peers that do the work of a lost stage."""
+def _redundancy_warnings(scenario: Scenario, jobs: Sequence[PreparedJob]) -> Iterator[str]:
+    """Yield what is not known of peers that do the work of a lost stage."""
     recovery = scenario.recovery
-    if not isinstance(recovery, Redundant) or recovery.redundancy != "peers":
-        return ()
     rule = "is without the step-time model, so that no bubble takes work of peers that are lost"
-    return tuple(
-        f"job '{job.name}' {rule}; it lacks {spec.lacks}"
-        for job, spec in zip(jobs, scenario.jobs, strict=True)
-        if job.plan is None
-    )
+    for job, spec in zip(jobs, scenario.jobs, strict=True):
+        if job.plan is None and isinstance(recovery, Redundant) and recovery.redundancy == "peers":
+            yield f"job '{job.name}' {rule}; it lacks {spec.lacks}"
 
 
 def _copy_warnings(scenario: Scenario) -> Iterator[str]:
@@ -455,21 +472,18 @@ def _store_warnings(scenario: Scenario) -> Iterator[str]:
         yield f"checkpoint.tiers.{index}: store {tier.store} is never read: {scenario.recovery.use} {why}"
 
 
-def _preset_warnings(scenario: Scenario) -> tuple[str, ...]:
-    """Return what to know of a preset of which a part is not used."""
+def _preset_warnings(scenario: Scenario) -> Iterator[str]:
+    """Yield what to know of a preset of which a part is not used."""
     name, detection, checkpoint = scenario.recovery.use, scenario.detection, scenario.checkpoint
-    if name not in catalog.recoveries():
-        return ()
-    content = catalog.recovery(name)
-    found = []
+    content = catalog.recovery(name) if name in catalog.recoveries() else {}
     brought = content.get("detection", {}).get("use")
     if brought not in (None, detection.use):
-        found.append(f"recovery '{name}' brings {brought}; the scenario's own detection is used instead")
-    own = {tier.store for tier in checkpoint.tiers}
-    unused = [store["store"] for store in content.get("checkpoint", {}).get("tiers", []) if store["store"] not in own]
+        yield f"recovery '{name}' brings {brought}; the scenario's own detection is used instead"
+    stores = {tier.store for tier in checkpoint.tiers}
+    tiers = content.get("checkpoint", {}).get("tiers", [])
+    unused = [tier["store"] for tier in tiers if tier["store"] not in stores]
     if unused and not checkpoint.from_preset:
-        found.append(
+        yield (
             f"recovery '{name}' brings checkpoints in {' and '.join(unused)}, which are not used; "
             "to add them: --set checkpoint.from_preset=true"
         )
-    return tuple(found)
