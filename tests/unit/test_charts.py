@@ -17,8 +17,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Rectangle
@@ -52,7 +50,6 @@ from ettrick.analysis.page.charts.sheet import (
     block_width,
     cut,
     on,
-    pushed_apart,
     width_of,
     wrapped,
 )
@@ -296,15 +293,18 @@ def test_curves_go_through_their_values() -> None:
     assert set(heights.tolist()) == {0.5, 1.5}
 
 
-def test_names_of_curves_that_end_together_are_in_the_order_in_which_they_came() -> None:
-    """Where lines meet, the highest before is the first name, whatever a hair's breadth at the end says."""
-    lines = [("a", 10.0, 99.80), ("b", 90.0, 99.60), ("c", 40.0, 99.70), ("d", 70.0, 99.90), ("e", 5.0, 50.0)]
-    series = tuple(Series(name, (1.0, 2.0, 3.0), (start, end, end)) for name, start, end in lines)
-    twins = tuple(Series(name, (1.0, 3.0), (20.0, 20.0)) for name in ("first", "second"))
-    figure = charts.draw(Curves("A", *SCALES, (*series, *twins)))
-    names = {"a", "b", "c", "d", "e", "first", "second"}
-    found = sorted((-text.get_position()[1], text.get_text()) for text in written(figure) if text.get_text() in names)
-    assert [name for _, name in found] == ["b", "d", "c", "a", "e", "first", "second"]
+def test_what_curves_are_held_against_has_dashes_of_its_own() -> None:
+    """Levels, edges and theory are told apart by their dashes, which the key shows beside their names."""
+    chart = CASES["curves"]
+    figure = charts.draw(chart)
+    lines = [line for line in figure.axes[0].lines if to_hex(line.get_color()) == INK]
+    marks = {line.get_label(): line for legend in figure.legends for line in legend.legend_handles}
+    dashes = [
+        marks[name].get_linestyle() + str(marks[name]._unscaled_dash_pattern)
+        for _, name in (*chart.levels, *chart.edges)
+    ]
+    assert len(set(dashes)) == len(lines) == len(chart.levels) + len(chart.edges)
+    assert len({to_hex(marks[series.name].get_color()) for series in chart.series}) == len(chart.series)
 
 
 def test_words_in_the_head_of_a_table_are_never_broken() -> None:
@@ -383,26 +383,6 @@ def test_long_texts_fit_their_room(room: float) -> None:
     assert LONG.startswith(head)
     assert LONG.endswith(tail)
     assert width_of(f"{head}{LONG[len(head) : len(head) + 3]}…{tail}") > room  # no more would have fitted
-
-
-@given(st.lists(st.tuples(st.floats(0, 3), st.floats(0.1, 0.4)), max_size=8))
-def test_labels_of_a_column_do_not_touch(labels: list[tuple[float, float]]) -> None:
-    """They keep their order, stay inside, and stand where they want to if nobody is in the way."""
-    places, sizes = [place for place, _ in labels], [size for _, size in labels]
-    found = pushed_apart(places, sizes, 0.0, 4.0)
-    order = sorted(range(len(places)), key=lambda number: (places[number], number))
-    for one, other in itertools.pairwise(order):
-        assert found[other] - found[one] >= (sizes[one] + sizes[other]) / 2 - 1e-9
-    for size, middle in zip(sizes, found, strict=True):
-        assert size / 2 - 1e-9 <= middle <= 4 - size / 2 + 1e-9
-    if len(labels) == 1:
-        assert found[0] == pytest.approx(min(max(places[0], sizes[0] / 2), 4 - sizes[0] / 2))
-
-
-def test_labels_of_one_place_share_the_way() -> None:
-    """Those that want the same place end up around it, and not all on one side."""
-    assert pushed_apart([2.0, 2.0], [0.2, 0.2], 0.0, 4.0) == pytest.approx([1.9, 2.1])
-    assert pushed_apart([2.0, 2.1, 3.0], [0.3, 0.3, 0.3], 0.0, 4.0) == pytest.approx([1.9, 2.2, 3.0])
 
 
 def test_names_stand_beside_points() -> None:

@@ -30,7 +30,6 @@ from ettrick.analysis.page.charts.sheet import (
     numbers_in,
     open_message,
     open_sheet,
-    pushed_apart,
     set_scale,
     share,
     sized,
@@ -40,7 +39,7 @@ from ettrick.analysis.page.charts.sheet import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -69,34 +68,23 @@ class _Plane(NamedTuple):
 
     def write(self, x: float, y: float, text: str, **look: object) -> None:
         """Write a text at a place from the lower left corner of the axes [in]."""
-        place: Any = {"transform": self.axes.transAxes, "size": TEXT, "color": INK, "va": "center_baseline", **look}
+        place: Any = {"transform": self.axes.transAxes, "size": TEXT, "color": INK, "va": "center", **look}
         self.axes.text(x / self.across, y / self.up, text, **place)
-
-    def draw_line(self, x: Sequence[float], y: Sequence[float], **look: Any) -> None:
-        """Draw a line through places from the lower left corner of the axes [in], also beyond them."""
-        places = [value / self.across for value in x], [value / self.up for value in y]
-        self.axes.plot(*places, transform=self.axes.transAxes, clip_on=False, **look)
-
-
-def _left_of(scale: ChartAxis, ends: Range) -> float:
-    """Return the room that the labels of a vertical axis take at the left of it [in]."""
-    return max(0.2 + max((width_of(text) for _, text in ticks_of(scale, *ends, 6)), default=0.0), 0.35)
 
 
 def _open_plane(
-    title: str, x: ChartAxis, y: ChartAxis, ends: tuple[Range, Range], *, height: float, right: float = 0.2,
-    above: float = 0.0, note: str = "", key: Sequence[LegendEntry] = (),
+    title: str, x: ChartAxis, y: ChartAxis, ends: tuple[Range, Range], *, height: float, note: str = "",
+    key: Sequence[LegendEntry] = (),
 ) -> _Plane:  # fmt: skip
-    """Return a figure with two scales; the axes are so high, with room for labels at the right and above [in]."""
-    left = _left_of(y, ends[1])
-    margins = (left, right, above + (_LINE + 0.12 if y.title else 0.08), 0.48)
-    figure, axes = open_sheet(title, height, margins, note, key)
+    """Return a figure with two scales; the axes are so high [in]."""
+    left = max(0.2 + max((width_of(text) for _, text in ticks_of(y, *ends[1], 6)), default=0.0), 0.35)
+    figure, axes = open_sheet(title, height, (left, 0.25, _LINE + 0.12 if y.title else 0.08, 0.48), note, key)
     axes.grid(axis="both", color=FAINT, linewidth=0.7)
     set_scale(axes, "x", x, ends[0])
     set_scale(axes, "y", y, ends[1])
-    plane = _Plane(figure, axes, sized(WIDTH) - left - right, height, x, y, ends)
+    plane = _Plane(figure, axes, sized(WIDTH) - left - 0.25, height, x, y, ends)
     if y.title:
-        plane.write(0.1 - left, height + above + _LINE / 2 + 0.1, cut(y.title, sized(WIDTH) - 0.2), alpha=QUIET)
+        plane.write(0.1 - left, height + _LINE / 2 + 0.1, cut(y.title, sized(WIDTH) - 0.2), alpha=QUIET)
     return plane
 
 
@@ -110,20 +98,16 @@ def _with_names(draw: Callable[[str], tuple[Figure, int]], note: str = "") -> Fi
 # Curves over a common axis.
 
 _MANY = 8  # curves that can be distinguished
-_LABEL = 1.75  # width of a name at the right at most [in]
-_LEADER = 0.28  # from the axes to the names at their right [in]
-_TOGETHER = 0.06  # curves that are not further apart than this are together there [in]
-_FAR = 0.4  # curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]
-_WORD = 3.4  # width of a name above the axes at most [in]
 _CI95, _BAND90 = 0.32, 0.13  # opacities of 95 % intervals and of the wider bands
 _FEW = 40  # up to so many values each has a mark
-_DASHED: Any = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 2))}
-_DOTTED: Any = {"color": INK, "linewidth": 1.0, "linestyle": (0, (1, 1.5))}
+_THEORY = (0, (4, 2))  # dashes of what was not simulated
+# Dashes of the lines that curves are held against, one after another.
+_DASHES = ((0, (1, 1.5)), (0, (6, 2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 4)))
 
 
 @chart_kind(Curves)
 def draw_curves(chart: Curves) -> Figure:
-    """Draw the first eight curves with their intervals and bands; names stand at their right ends."""
+    """Draw the first eight curves with their intervals and bands; their names are in the key."""
     chart = _drawable(chart)
     if not chart.series and not chart.dots:
         return open_message(chart.title, "There are no values to draw.")
@@ -140,7 +124,7 @@ def _drawable(chart: Curves) -> Curves:
     """Return a picture without what its axes cannot show, with curves in colours that distinguish them."""
     series = [_drawable_curve(curve, chart) for curve in chart.series]
     series = [curve for curve in series if any(y is not None for y in curve.y)]
-    if len({(curve.hue, curve.look) for curve in series}) == 1:
+    if len({(curve.hue, curve.look) for curve in series}) < len(series):
         series = [curve._replace(hue=index) for index, curve in enumerate(series)]
     return chart._replace(
         series=tuple(series),
@@ -170,81 +154,37 @@ def _ends_of(chart: Curves) -> tuple[Range, Range]:
     return x_ends, y_ends
 
 
-def _key_of(series: Sequence[Series]) -> list[LegendEntry]:
+def _key_of(chart: Curves, end: float) -> list[LegendEntry]:
+    """Return what curves, bands, lines to hold them against, and extrapolated ground are called."""
+    series = chart.series
     words = ("95 % interval", _CI95), ("90 % band: inputs that are not known exactly", _BAND90)
     spans = [[span for curve in series for span in curve.ci95], [span for curve in series for span in curve.band90]]
-    return [LegendEntry(text, INK, opacity) for (text, opacity), known in zip(words, spans, strict=True) if any(known)]
+    key = [LegendEntry(c.name, hue(c.hue), 1.0, _THEORY if c.look == "dashed" else "line") for c in series if c.name]
+    key += [LegendEntry(text, INK, opacity) for (text, opacity), known in zip(words, spans, strict=True) if any(known)]
+    key += [LegendEntry(name, INK, 1.0, dashes) for (_, name), dashes in _references(chart) if name]
+    if chart.shaded_from is not None and chart.shaded_from[0] < end:
+        key.append(LegendEntry(chart.shaded_from[1], FAINT))
+    return key
 
 
-class _Label(NamedTuple):
-    """A name at the right: its lines, the point that it belongs to, its look, and the mean height of its curve."""
-
-    text: str
-    x: float
-    y: float
-    color: str
-    is_dashed: bool
-    mean: float
-
-
-def _labels_of(chart: Curves, end: float) -> list[_Label]:
-    labels = []
-    for curve in chart.series:
-        if curve.name:
-            points = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
-            name, mean = wrapped(curve.name, sized(_LABEL)), sum(y for _, y in points) / len(points)
-            labels.append(_Label(name, *max(points), hue(curve.hue), curve.look == "dashed", mean))
-    named = [(level, wrapped(name, sized(_LABEL))) for level, name in chart.levels if name]
-    return [*labels, *(_Label(name, end, level, GREY, True, level) for level, name in named)]
+def _references(chart: Curves) -> Iterator[tuple[tuple[float, str], Any]]:
+    """Yield levels and edges with their dashes."""
+    return zip((*chart.levels, *chart.edges), itertools.cycle(_DASHES), strict=False)
 
 
 def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
     """Return the figure, and how many names of measured values it has no room for."""
     ends = _ends_of(chart)
-    labels = _labels_of(chart, ends[0][1])
-    right = max((block_width(label.text) + _LEADER + 0.1 for label in labels), default=0.25)
-    height = max(3.2, sum(block_height(label.text) for label in labels) + 0.1)
-    flags = _flags(chart, ends[0], sized(WIDTH) - right - _left_of(chart.y, ends[1]), right)
-    above = _LINE * len(flags)
-    key = _key_of(chart.series)
-    plane = _open_plane(
-        chart.title, chart.x, chart.y, ends, height=height, right=right, above=above, note=note, key=key
-    )  # fmt: skip
-    for level, _ in chart.levels:
-        plane.axes.axhline(level, **_DASHED)
-    if chart.shaded_from is not None and chart.shaded_from[0] < ends[0][1]:
-        start = max(chart.shaded_from[0], ends[0][0])
-        plane.axes.axvspan(start, ends[0][1], color=FAINT, alpha=0.7, linewidth=0, zorder=0)
-    for (place, _), (_, _, lane) in zip(chart.edges, flags, strict=False):
-        x = plane.inches(place, 0.0)[0]
-        plane.draw_line([x, x], [0.0, plane.up + (lane + 0.8) * _LINE], **_DOTTED)
-    for word, start, lane in flags:
-        plane.write(start + 0.05, plane.up + (lane + 0.5) * _LINE, word)
+    end = ends[0][1]
+    plane = _open_plane(chart.title, chart.x, chart.y, ends, height=3.2, note=note, key=_key_of(chart, end))
+    for index, ((value, _), dashes) in enumerate(_references(chart)):
+        draw_line = plane.axes.axhline if index < len(chart.levels) else plane.axes.axvline
+        draw_line(value, color=INK, linewidth=1.0, linestyle=dashes)
+    if chart.shaded_from is not None and chart.shaded_from[0] < end:
+        plane.axes.axvspan(max(chart.shaded_from[0], ends[0][0]), end, color=FAINT, linewidth=0, zorder=0)
     for curve in chart.series:
         _draw_series(plane.axes, curve)
-    _write_labels(plane, labels)
     return plane.figure, _draw_dots_of(plane, chart)
-
-
-def _flags(chart: Curves, ends: Range, across: float, right: float) -> list[tuple[str, float, int]]:
-    """Return names of places on the axis and of extrapolated ground: where each begins [in], and its lane.
-
-    A name stands at the right of its place like a flag, in a lane above those of all places further right; where the
-    room ends, it stands at the left of its place, above all these.
-    """
-    wanted = [*chart.edges]
-    if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
-        wanted.append(chart.shaded_from)
-    stems = [across * max(share(place, ends, chart.x.is_log), 0.0) for place, _ in wanted]
-    words = [cut(name, min(_WORD, across)) for _, name in wanted]
-    widths, high = [width_of(word) + 0.1 for word in words], across + right - 0.1
-    starts = [
-        stem if stem + width <= high else max(min(stem, high) - width, 0.0)
-        for stem, width in zip(stems, widths, strict=True)
-    ]
-    turned = [start < stem for start, stem in zip(starts, stems, strict=True)]
-    order = sorted(range(len(stems)), key=lambda index: (turned[index], stems[index] * (1 if turned[index] else -1)))
-    return [(word, start, order.index(index)) for index, (word, start) in enumerate(zip(words, starts, strict=True))]
 
 
 def _draw_series(axes: Axes, series: Series) -> None:
@@ -254,7 +194,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
     if series.look == "step":
         look["drawstyle"] = "steps-post"
     if series.look == "dashed":
-        look["linestyle"] = (0, (4, 2))
+        look["linestyle"] = _THEORY
     for spans, opacity in ((series.band90, _BAND90), (series.ci95, _CI95)):
         _draw_band(axes, series, spans, opacity, color)
     has_marks = len(series.x) == 1 or (series.look == "line" and len(series.x) <= _FEW)
@@ -276,34 +216,6 @@ def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacit
     for index, is_known in enumerate(known):
         if is_known and not any(known[max(index - 1, 0) : index] + known[index + 1 : index + 2]):
             axes.plot([series.x[index]] * 2, ends[index], color=color, alpha=opacity, linewidth=4)
-
-
-def _write_labels(plane: _Plane, labels: Sequence[_Label]) -> None:
-    labels = _in_order(plane, labels)
-    spots = [plane.inches(label.x, label.y) for label in labels]
-    sizes = [block_height(label.text) for label in labels]
-    # As they are in order, the height of each is that of the one below at least.
-    heights = pushed_apart(list(itertools.accumulate((y for _, y in spots), max)), sizes, -0.1, plane.up)
-    for label, (x, y), height in zip(labels, spots, heights, strict=True):
-        is_far = plane.across - x > _FAR
-        dashes = (0, (1, 3)) if is_far else (0, (3, 1.5)) if label.is_dashed else "-"
-        look: dict[str, Any] = {"linewidth": 0.7 if is_far else 1.2, "linestyle": dashes, "alpha": 0.8}
-        ends = [x, plane.across + 0.06, plane.across + _LEADER - 0.05]
-        plane.draw_line(ends, [y, y, height], color=label.color, **look)
-        plane.write(plane.across + _LEADER, height, label.text, va="center")
-
-
-def _in_order(plane: _Plane, labels: Sequence[_Label]) -> list[_Label]:
-    """Return names from below to above; those of curves that end together as the curves were on average.
-
-    Curves that are together all along keep the order in which they are given, the first at the top.
-    """
-    heights = [plane.inches(label.x, label.y)[1] for label in labels]
-    bundles, bundle, last = {}, 0, -math.inf
-    for index in sorted(range(len(labels)), key=heights.__getitem__):
-        bundle += heights[index] - last > _TOGETHER
-        bundles[index], last = bundle, heights[index]
-    return [labels[index] for index in sorted(bundles, key=lambda index: (bundles[index], labels[index].mean, -index))]
 
 
 def _draw_dots_of(plane: _Plane, chart: Curves) -> int:
@@ -334,8 +246,9 @@ def _write_names(
         left, bottom, right, top = box
         near = (min(max(x, left), right), min(max(y, bottom), top))
         if math.dist(near, (x, y)) > 0.2:
-            plane.draw_line([x, near[0]], [y, near[1]], color=GREY, linewidth=0.6)
-        plane.write(left + 0.02, (bottom + top) / 2, text, va="center", zorder=5, **look)
+            places = [x / plane.across, near[0] / plane.across], [y / plane.up, near[1] / plane.up]
+            plane.axes.plot(*places, transform=plane.axes.transAxes, clip_on=False, color=GREY, linewidth=0.6)
+        plane.write(left + 0.02, (bottom + top) / 2, text, zorder=5, **look)
     return boxes.count(None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +27,6 @@ from ettrick.analysis.page.charts.sheet import (
     numbers_in,
     open_sheet,
     set_scale,
-    share,
     sized,
     width_of,
     wrapped,
@@ -40,24 +38,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ettrick.analysis.page.charts.data import Range, TornadoBar
+    from ettrick.analysis.page.charts.data import Range
 
 
 def _open_rows(
-    chart: Any, names: Sequence[str], ends: Range, *, row: float = 0.26, before: Iterable[str] = (), top: float = 0.05,
+    chart: Any, names: Sequence[str], ends: Range, *, row: float = 0.26, before: Iterable[str] = (),
     behind: Iterable[str] = (), column: Sequence[str] = (), note: str = "", key: Sequence[LegendEntry] = (),
 ) -> tuple[Figure, Axes]:  # fmt: skip
     """Return a figure with one row for each name, the first at the top; row n is at height n of the axes.
 
     `before` and `behind` are labels at the left and right of what is drawn, `column` those at the right of the axes:
-    there is room for the widest. A row is at least so high, with so much room above the axes [in].
+    there is room for the widest. A row is at least so high [in].
     """
     aside = max((block_width(text) + 0.1 for text in column), default=0.0)
     pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
     free = sized(WIDTH) - 0.35 - aside - sum(pads)  # of which the bars have half an inch at least
     lines, across, height = named_rows(names, min(sized(2.3), free - 0.5))
     unit = "" if chart.unit == "%" else chart.unit
-    margins = (0.2 + across, 0.15 + aside, top, 0.5 if unit else 0.34)
+    margins = (0.2 + across, 0.15 + aside, 0.05, 0.5 if unit else 0.34)
     figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
     low, high = ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
     inch = (high - low) / (free - across)
@@ -67,14 +65,42 @@ def _open_rows(
     return figure, axes
 
 
-def _write_aside(axes: Axes, place: float, text: str, align: str, *, is_known: bool) -> None:
-    look: Any = {"size": TEXT, "va": align, "color": INK, "alpha": 1.0 if is_known else QUIET}
-    axes.annotate(text, (1.0, place), (5, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", **look)
+class _RowBar(NamedTuple):
+    """A bar: the place of its middle, its height in rows, its ends, its colour, its interval, and what it is called."""
+
+    place: float
+    height: float
+    start: float
+    end: float | None  # ``None`` for no bar
+    color: str
+    span: Range | None
+    label: str
+    is_left: bool = False  # whether the label stands at the left of all that is drawn, or at the right
+
+    @property
+    def spots(self) -> list[float]:
+        """Where the bar and its interval are."""
+        return numbers_in([self.start, self.end], [self.span])
 
 
-def _write_at(axes: Axes, x: float, y: float, text: str, *, is_left: bool = False, weight: str = "normal") -> None:
-    look: Any = {"va": "center_baseline", "size": TEXT, "color": INK, "ha": "right" if is_left else "left"}
-    axes.annotate(text, (x, y), (-4 if is_left else 4, 0), textcoords="offset points", weight=weight, **look)
+def _draw_rows(
+    chart: Any, names: Sequence[str], bars: Sequence[_RowBar], *, row: float = 0.26, note: str = "",
+    key: Sequence[LegendEntry] = (),
+) -> tuple[Figure, Axes]:  # fmt: skip
+    """Return a figure with bars in rows, their intervals as lines across their ends, and their labels beside them."""
+    spots = [spot for bar in bars for spot in bar.spots] or [0.0]
+    before, behind = ([bar.label for bar in bars if bar.is_left is side] for side in (True, False))
+    figure, axes = _open_rows(
+        chart, names, (min(spots), max(spots)), row=row, before=before, behind=behind, note=note, key=key
+    )  # fmt: skip
+    for bar in bars:
+        if bar.end is not None:
+            axes.barh(bar.place, bar.end - bar.start, left=bar.start, height=bar.height, color=bar.color, linewidth=0)
+        _draw_span(axes, bar.place, bar.span)
+        side, edge = (-1, min(bar.spots)) if bar.is_left else (1, max(bar.spots))
+        look: Any = {"va": "center_baseline", "size": TEXT, "color": INK, "ha": "right" if bar.is_left else "left"}
+        axes.annotate(bar.label, (edge, bar.place), (4 * side, 0), textcoords="offset points", **look)
+    return figure, axes
 
 
 def _draw_span(axes: Axes, place: float, span: Range | None, color: str = INK, width: float = 1.4) -> None:
@@ -95,25 +121,20 @@ _FILLED = 0.74  # part of a row that its bars take
 
 @chart_kind(Bars)
 def draw_bars(chart: Bars) -> Figure:
-    """Draw a bar for each value, its 95 % interval as a line across its end, and the value at the right."""
+    """Draw a bar for each value, its 95 % interval as a line across its end, and the value beside it."""
     count = max(len(chart.series), 1)
     thick = _FILLED / count
+    texts = iter(_texts_of([value for row in chart.rows for value in row.values], chart.unit))
     bars = [
-        (place + (index - (count - 1) / 2) * thick, index, value, row.span(index))
+        _RowBar(place + (index - (count - 1) / 2) * thick, thick * 0.88, 0.0, value, hue(index), row.span(index),
+                next(texts), (value or 0.0) < 0)
         for place, row in enumerate(chart.rows) for index, value in enumerate(row.values)
     ]  # fmt: skip
-    values, spans = [value for _, _, value, _ in bars], [span for *_, span in bars]
-    spots, texts = numbers_in([0.0], values, spans), _texts_of(values, chart.unit)
-    figure, axes = _open_rows(
-        chart, [row.name for row in chart.rows], (min(spots), max(spots)), row=0.1 + 0.16 * count, column=texts,
-        note="Thin lines: 95 % interval." if any(spans) else "",
+    figure, axes = _draw_rows(
+        chart, [row.name for row in chart.rows], bars, row=0.1 + 0.16 * count,
+        note="Thin lines: 95 % interval." if any(bar.span for bar in bars) else "",
         key=[LegendEntry(name, hue(index)) for index, name in enumerate(chart.series)] if count > 1 else (),
     )  # fmt: skip
-    for (place, index, value, span), text in zip(bars, texts, strict=True):
-        _write_aside(axes, place, text, "center_baseline", is_known=value is not None)
-        if value is not None:
-            axes.barh(place, value, height=thick * 0.88, color=hue(index), linewidth=0)
-            _draw_span(axes, place, span)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
     return figure
 
@@ -128,19 +149,21 @@ _WORDS = 2.1  # width of a value and its note at most [in]
 def draw_intervals(chart: Intervals) -> Figure:
     """Draw a dot for each mean, a dark line for its 95 % interval, and a light band for what is not known exactly."""
     spans, bands = [row.ci95 for row in chart.rows], [row.band90 for row in chart.rows]
-    reference = [] if chart.reference is None else [chart.reference[0]]
-    spots = numbers_in([row.mean for row in chart.rows], spans, bands, reference)
+    reference = [] if chart.reference is None else [chart.reference]
+    spots = numbers_in([row.mean for row in chart.rows], spans, bands, [value for value, _ in reference])
     key = [LegendEntry("95 % interval of the mean", BLUE, 1.0, "line")] if any(spans) else []
     key += [LegendEntry("90 % band: inputs that are not known exactly", BLUE, 0.22)] if any(bands) else []
+    key += [LegendEntry(name, ORANGE, 1.0, "line") for _, name in reference]
     texts = _notes_of(chart)
     figure, axes = _open_rows(
         chart, [row.name for row in chart.rows], extent(spots), column=texts, key=key,
-        row=max((block_height(text) + 0.1 for text in texts), default=0.26), top=0.22 if reference else 0.05,
+        row=max((block_height(text) + 0.1 for text in texts), default=0.26),
     )  # fmt: skip
-    if chart.reference is not None:
-        _draw_reference(axes, *chart.reference)
+    for value, _ in reference:
+        axes.axvline(value, color=ORANGE, linewidth=1.2)
+    beside: Any = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "size": TEXT, "color": INK}
     for place, (row, text) in enumerate(zip(chart.rows, texts, strict=True)):
-        _write_aside(axes, place, text, "center", is_known=row.mean is not None)
+        axes.annotate(text, (1.0, place), (5, 0), va="center", alpha=QUIET if row.mean is None else 1.0, **beside)
         if row.band90 is not None:
             low, high = row.band90
             axes.barh(place, high - low, left=low, height=0.5, color=BLUE, alpha=0.22, linewidth=0)
@@ -164,17 +187,6 @@ def _notes_of(chart: Intervals) -> list[str]:
     return texts
 
 
-def _draw_reference(axes: Axes, value: float, name: str) -> None:
-    axes.axvline(value, color=ORANGE, linewidth=1.2)
-    width = sized(WIDTH)
-    left, across = width * axes.get_position().x0, width * axes.get_position().width
-    name = cut(name, width - 0.3)
-    half = width_of(name) / 2
-    middle = min(max(left + across * share(value, axes.get_xlim(), False), 0.1 + half), width - 0.1 - half)
-    look: Any = {"transform": axes.transAxes, "ha": "center", "va": "bottom", "size": TEXT, "color": INK}
-    axes.text((middle - left) / across, 1.0, name, **look)
-
-
 # ----------------------------------------
 # Tornadoes: what each input alone does.
 
@@ -182,53 +194,30 @@ _FULL = 0.64  # height of a bar that has its row to itself, in rows
 _LABEL = 1.1  # width of the label of an end at most [in]
 
 
-class _Arm(NamedTuple):
-    """A bar to one side: its row, height, name, length and interval, its colour, and where its label begins."""
-
-    place: float
-    height: float
-    name: str
-    change: float
-    span: Range | None
-    color: str
-    edge: float
-
-
 @chart_kind(TornadoChart)
 def draw_tornado(chart: TornadoChart) -> Figure:
-    """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes."""
-    arms = [arm for row, swing in enumerate(chart.swings) for arm in _arms(row, swing)]
-    decimals = decimals_of([arm.change for arm in arms])
-    changes = [with_unit(signed_number(arm.change, decimals), chart.unit) for arm in arms]
-    labels = [f"{cut(arm.name, sized(_LABEL))}: {change}" for arm, change in zip(arms, changes, strict=True)]
-    before, behind = (
-        [label for arm, label in zip(arms, labels, strict=True) if (arm.change < 0) is side] for side in (True, False)
-    )
-    edges = [0.0, *(arm.edge for arm in arms)]
-    figure, axes = _open_rows(
-        chart, [swing.name for swing in chart.swings], (min(edges), max(edges)), before=before, behind=behind,
-        row=0.36 if any(arm.height < _FULL for arm in arms) else 0.28,
+    """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes.
+
+    Bars to different sides are on one line, others one above the other.
+    """
+    ends = [end for swing in chart.swings for end in (swing.low, swing.high)]
+    decimals = decimals_of([change for _, change, _ in ends])
+    bars, is_high = [], False
+    for index, (name, change, span) in enumerate(ends):
+        row, is_second = divmod(index, 2)
+        swing = chart.swings[row]
+        place, height = row, _FULL
+        if swing.low[1] * swing.high[1] >= 0:
+            place, height, is_high = row + (0.2 if is_second else -0.2), _FULL / 2, True
+        label = f"{cut(name, sized(_LABEL))}: {with_unit(signed_number(change, decimals), chart.unit)}"
+        bars.append(_RowBar(place, height, 0.0, change, ORANGE if is_second else BLUE, span, label, change < 0))
+    figure, axes = _draw_rows(
+        chart, [swing.name for swing in chart.swings], bars, row=0.36 if is_high else 0.28,
         note=f"Change from {chart.center[0]}: {with_unit(number_text(chart.center[1], decimals), chart.unit)}",
         key=[LegendEntry("low end of the input", BLUE), LegendEntry("high end of the input", ORANGE)],
     )  # fmt: skip
-    for arm, label in zip(arms, labels, strict=True):
-        axes.barh(arm.place, arm.change, height=arm.height, color=arm.color, linewidth=0)
-        _draw_span(axes, arm.place, arm.span)
-        _write_at(axes, arm.edge, arm.place, label, is_left=arm.change < 0)
     axes.axvline(0.0, color=GREY, linewidth=1.0)
     return figure
-
-
-def _arms(row: int, swing: TornadoBar) -> list[_Arm]:
-    """Return the bars of an input: on one line if they go to different sides, else one above the other."""
-    is_one_line = swing.low[1] * swing.high[1] < 0
-    arms = []
-    for end, color, shift in ((swing.low, BLUE, -0.2), (swing.high, ORANGE, 0.2)):
-        place, height = (row, _FULL) if is_one_line else (row + shift, _FULL / 2)
-        on_line = (swing.low, swing.high) if is_one_line else (end,)
-        spots = numbers_in([0.0], *((change, span) for _, change, span in on_line))
-        arms.append(_Arm(place, height, *end, color, min(spots) if end[1] < 0 else max(spots)))
-    return arms
 
 
 # ----------------------------------------
@@ -274,33 +263,32 @@ def draw_waterfall(chart: Waterfall) -> Figure:
     Where the changes are small beside the totals, the axis does not begin at 0: the full bars are then broken, and a
     line of text says where it begins. Lengths of changes can be compared with each other either way.
     """
-    levels = chart.levels()
-    steps = list(zip(chart.changes, itertools.pairwise(levels), strict=True))
-    spans = [step.ci95 and (level + step.ci95[0], level + step.ci95[1]) for step, (level, _) in steps]
+    levels, changes = chart.levels(), chart.changes
+    spans = [
+        step.ci95 and (level + step.ci95[0], level + step.ci95[1]) for step, level in zip(changes, levels, strict=False)
+    ]
     spots = numbers_in(levels, spans, [chart.end[1]])
     base = _base(min(spots), max(spots))
-    decimals = decimals_of([change.amount for change in chart.changes])
-    first, last = (with_unit(number_text(total, decimals), chart.unit) for _, total in (chart.start, chart.end))
-    texts = [first, *(signed_number(change.amount, decimals) for change in chart.changes), last]
-    names = [chart.start[0], *(change.name for change in chart.changes), chart.end[0]]
-    ends = (min(base, *spots), max(base, *spots))
-    figure, axes = _open_rows(chart, names, ends, behind=texts, note=_note(chart, base))
+    decimals = decimals_of([change.amount for change in changes])
+    first, last = (
+        _RowBar(row, 2 * _HALF, base, total, BLUE, None, with_unit(number_text(total, decimals), chart.unit))
+        for row, (_, total) in ((0, chart.start), (len(changes) + 1, chart.end))
+    )
+    steps = [
+        _RowBar(row, 2 * _HALF, level, level + change.amount, ORANGE if change.amount < 0 else GREEN, span,
+                signed_number(change.amount, decimals))
+        for row, (change, level, span) in enumerate(zip(changes, levels, spans, strict=False), start=1)
+    ]  # fmt: skip
+    names = [chart.start[0], *(change.name for change in changes), chart.end[0]]
+    figure, axes = _draw_rows(chart, names, [first, last, *steps], note=_note(chart, base))
     if chart.unit == "%":  # there is room for a label on the right, and no share above all of it
         limits = axes.get_xlim()
         axes.set_xticks([tick for tick in axes.get_xticks() if limits[0] <= tick <= 100.0])
         axes.set_xlim(limits)
-    _draw_total(axes, 0, base, chart.start[1])
-    _draw_total(axes, len(names) - 1, base, chart.end[1])
-    edges = [max(base, chart.start[1])]
-    for row, ((change, pair), span) in enumerate(zip(steps, spans, strict=True), start=1):
-        color = ORANGE if change.amount < 0 else GREEN
-        axes.barh(row, change.amount, left=pair[0], height=2 * _HALF, color=color, linewidth=0)
-        _draw_span(axes, row, span)
-        edges.append(max(numbers_in(pair, [span])))
     for row, level in enumerate(levels):
         axes.plot([level, level], [row + _HALF, row + 1 - _HALF], color=GREY, linewidth=0.8)
-    for row, (edge, text) in enumerate(zip([*edges, max(base, chart.end[1])], texts, strict=True)):
-        _write_at(axes, edge, row, text, weight="bold" if row in (0, len(names) - 1) else "normal")
+    for row in (0, len(names) - 1) if base else ():
+        _break_bar(axes, row, base)
     return figure
 
 
@@ -323,11 +311,10 @@ def _base(low: float, high: float) -> float:
     return max(math.floor((low - 0.25 * span) / step) * step, 0.0)
 
 
-def _draw_total(axes: Axes, row: int, base: float, total: float) -> None:
-    axes.barh(row, total - base, left=base, height=2 * _HALF, color=BLUE, linewidth=0)
-    if base:
-        low, high = axes.get_xlim()
-        inch = (high - low) / float(axes.get_window_extent().width / axes.figure.dpi)
-        for place in (0.14, 0.2):
-            ends = [base + (place + side) * inch for side in (-0.04, 0.04)]
-            axes.plot(ends, [row + 0.42, row - 0.42], color="white", linewidth=1.6, gid="break")
+def _break_bar(axes: Axes, row: int, base: float) -> None:
+    """Draw two strokes through a bar that does not begin at 0."""
+    low, high = axes.get_xlim()
+    inch = (high - low) / float(axes.get_window_extent().width / axes.figure.dpi)
+    for place in (0.14, 0.2):
+        ends = [base + (place + side) * inch for side in (-0.04, 0.04)]
+        axes.plot(ends, [row + 0.42, row - 0.42], color="white", linewidth=1.6, gid="break")

@@ -215,17 +215,26 @@ def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
 
 
 _EDGE = 0.1
-_SWATCH = 0.2
+_SWATCH, _BETWEEN = 0.34, 0.2  # room of a mark of a key, and between its entries [in]
 
 
 class LegendEntry(NamedTuple):
-    """An entry of a key: what it says, its colour, its opacity, and its mark: bar, line, dot or ring."""
+    """An entry of a key: what it says, its colour, its opacity, and its mark: bar, line, dot, ring, or dashes."""
 
     text: str
     color: str
     alpha: float = 1.0
-    mark: str = "bar"
+    mark: Any = "bar"
 
+
+_LINES: Any = {"linewidth": 1.8}
+_DOTS: Any = {"linestyle": "", "marker": "o", "markersize": 5.5}
+_MARKS: dict[Any, Any] = {
+    "bar": {"linewidth": 7.2, "solid_capstyle": "butt"},
+    "line": _LINES,
+    "dot": _DOTS,
+    "ring": _DOTS | {"markerfacecolor": "white"},
+}
 
 Margins = tuple[float, float, float, float]  # room at the left, right, top and bottom of the axes [in]
 
@@ -267,36 +276,35 @@ def open_sheet(
     return figure, axes
 
 
-def _rows_of(key: Sequence[LegendEntry], room: float) -> list[list[tuple[float, LegendEntry]]]:
-    """Return the lines of a key: each entry with the place where it begins [in]."""
-    rows: list[list[tuple[float, LegendEntry]]] = []
-    end = room + 1
+def _rows_of(key: Sequence[LegendEntry], room: float) -> list[list[LegendEntry]]:
+    """Return the lines of a key."""
+    rows: list[list[LegendEntry]] = []
+    free = 0.0
     for entry in key:
         text = cut(entry.text, room - _SWATCH)
-        across = _SWATCH + width_of(text) + 0.2
-        if end + across - 0.2 > room:
+        across = _SWATCH + width_of(text)
+        if across > free or not rows:
             rows.append([])
-            end = 0.0
-        rows[-1].append((_EDGE + end, entry._replace(text=text)))
-        end += across
+            free = room
+        rows[-1].append(entry._replace(text=text))
+        free -= across + _BETWEEN
     return rows
 
 
-def _draw_key(figure: Figure, row: Sequence[tuple[float, LegendEntry]], height: float) -> None:
+def _draw_key(figure: Figure, row: Sequence[LegendEntry], height: float) -> None:
+    """Draw a line of a key around a height [in]."""
     from matplotlib.lines import Line2D
 
-    inches = figure.dpi_scale_trans
-    for start, entry in row:
-        look: dict[str, Any] = {"color": entry.color, "alpha": entry.alpha, "transform": inches}
-        if entry.mark in ("dot", "ring"):
-            face = entry.color if entry.mark == "dot" else "white"
-            figure.add_artist(Line2D([start + 0.07], [height], marker="o", markersize=5.5, mfc=face, **look))
-        else:
-            weight = 7.2 if entry.mark == "bar" else 2.0
-            ends = [start, start + 0.14]
-            figure.add_artist(Line2D(ends, [height] * 2, linewidth=weight, solid_capstyle="butt", **look))
-        look = {"size": TEXT, "color": INK, "va": "center_baseline", "transform": inches}
-        figure.text(start + _SWATCH, height, entry.text, **look)
+    handles = [
+        Line2D([], [], color=entry.color, alpha=entry.alpha, label=entry.text,
+               **_MARKS.get(entry.mark, _LINES | {"linestyle": entry.mark}))
+        for entry in row
+    ]  # fmt: skip
+    figure.legend(
+        handles=handles, ncols=len(row), loc="center left", bbox_to_anchor=(_EDGE, height), frameon=False,
+        bbox_transform=figure.dpi_scale_trans, fontsize=TEXT, labelcolor=INK, borderpad=0, borderaxespad=0,
+        handlelength=0.28 * _INCH / TEXT, handletextpad=0.06 * _INCH / TEXT, columnspacing=_BETWEEN * _INCH / TEXT,
+    )  # fmt: skip
 
 
 def open_message(title: str, text: str) -> Figure:
@@ -314,7 +322,7 @@ def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, flo
 
 
 # ----------------------------------------
-# Where labels go so that none covers another: in a column, and beside points.
+# Where labels go beside points so that none covers another.
 
 _DOT = 0.05  # half the size of a point, which labels stay away from [in]
 
@@ -322,32 +330,6 @@ _DOT = 0.05  # half the size of a point, which labels stay away from [in]
 _ANGLES = (0, 180, 45, -45, 135, -135, 90, -90, 22, -22, 158, -158, 68, -68, 112, -112)
 
 SheetBox = tuple[float, float, float, float]  # left, bottom, right and top of a rectangle [in]
-
-
-def pushed_apart(places: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
-    """Return middles of labels in a column, near their places, in the same order, none on another.
-
-    They are in the middle between being pushed up as far as needed and down as far as needed. Places are the wished
-    middles and sizes what labels take of the column [in]; what does not fit goes on above it.
-    """
-    order = sorted(range(len(places)), key=lambda index: (places[index], index))
-    wishes, heights = [places[index] for index in order], [sizes[index] for index in order]
-    pairs = zip(_raised(wishes, heights, low), _lowered(wishes, heights, high), strict=True)
-    middles = _raised(_lowered([(up + down) / 2 for up, down in pairs], heights, high), heights, low)
-    return [middle for _, middle in sorted(zip(order, middles, strict=True))]
-
-
-def _raised(wishes: Sequence[float], sizes: Sequence[float], edge: float) -> list[float]:
-    """Return middles in ascending order, each at its wish or as far above it as what is below needs."""
-    middles = []
-    for wish, size in zip(wishes, sizes, strict=True):
-        middles.append(max(wish, edge + size / 2))
-        edge = middles[-1] + size / 2
-    return middles
-
-
-def _lowered(wishes: Sequence[float], sizes: Sequence[float], edge: float) -> list[float]:
-    return [-middle for middle in reversed(_raised([-wish for wish in reversed(wishes)], sizes[::-1], -edge))]
 
 
 def beside(
