@@ -206,7 +206,7 @@ def draw_tornado(chart: TornadoChart) -> Figure:
     for index, (name, change, span) in enumerate(ends):
         row, is_second = divmod(index, 2)
         swing = chart.swings[row]
-        place, height = row, _FULL
+        place, height = float(row), _FULL
         if swing.low[1] * swing.high[1] >= 0:
             place, height, is_high = row + (0.2 if is_second else -0.2), _FULL / 2, True
         label = f"{cut(name, sized(_LABEL))}: {with_unit(signed_number(change, decimals), chart.unit)}"
