@@ -8,14 +8,13 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import io
-import math
 import re
 import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ettrick.analysis.page.charts import draw, render
-from ettrick.analysis.page.charts.sheet import BLUE, INK
+from ettrick.analysis.page.charts.sheet import BLUE, INK, TEXT, wrapped
 from ettrick.analysis.page.formats.markdown import figure_table
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import ReportError
@@ -248,13 +247,12 @@ def _without_dates(content: bytes) -> bytes:
 
 
 # ----------------------------------------
-# How large a text may be so that it stays in its box: an estimate, for a format that cannot measure.
+# How large a text may be so that it stays in its box: measured in a face that is wider than those of slides.
 
 REST = " … see the report"  # what ends a text that was cut
 _LINE = 1.22  # height of a line over the size of the type [-]
 _GAP = 0.4  # space after a paragraph over the size of the type [-]
 _POINTS = 72  # of an inch
-_NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW@%GOQ…")
 
 
 class FittedText(NamedTuple):
@@ -270,26 +268,16 @@ def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tupl
     for size in range(largest, smallest - 1, -1):
         if _height(paragraphs, width, size) <= height:
             return FittedText(paragraphs, size)
-    return FittedText(_cut(paragraphs, width, height, smallest), smallest)
+    count = bisect.bisect_left(
+        range(sum(len(text.split()) for text in paragraphs)), True, lo=1,
+        key=lambda count: _height(_cut(paragraphs, count), width, smallest) > height,
+    )  # fmt: skip
+    return FittedText(_cut(paragraphs, count - 1), smallest)
 
 
 def lines_of(text: str, width: float, size: float) -> int:
-    """Return how many lines a text takes in a width [in] and a size of type [pt], rather too many than too few."""
-    room = width * _POINTS / size
-    lines, used = 1, 0.0
-    for word in text.split():
-        long = _width(word)
-        if used and used + _width(" ") + long > room:
-            lines, used = lines + 1, 0.0
-        if long > room:  # a word that no line holds is broken
-            lines += math.ceil(long / room) - 1
-            long %= room
-        used += long + (_width(" ") if used else 0.0)
-    return lines
-
-
-def _width(text: str) -> float:
-    return sum(0.34 if sign in _NARROW else 0.92 if sign in _WIDE else 0.7 if sign.isupper() else 0.58 for sign in text)
+    """Return how many lines a text takes in a width [in] and a size of type [pt]."""
+    return wrapped(text, width * TEXT / size, TEXT, len(text)).count("\n") + 1
 
 
 def _height(paragraphs: tuple[str, ...], width: float, size: float) -> float:
@@ -297,20 +285,15 @@ def _height(paragraphs: tuple[str, ...], width: float, size: float) -> float:
     return (lines * _LINE + len(paragraphs) * _GAP) * size / _POINTS
 
 
-def _cut(paragraphs: tuple[str, ...], width: float, height: float, size: float) -> tuple[str, ...]:
-    for last in range(len(paragraphs) - 1, -1, -1):
-        words = paragraphs[last].split()
-
-        def cut(count: int, last: int = last, words: list[str] = words) -> tuple[str, ...]:
-            return (*paragraphs[:last], (" ".join(words[:count]) + REST).strip())
-
-        def is_high(count: int) -> bool:
-            return _height(cut(count), width, size) > height
-
-        count = bisect.bisect_left(range(len(words)), True, key=is_high)
-        if count:
-            return cut(count - 1)
-    return (REST.strip(),)
+def _cut(paragraphs: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return the first words, and where the rest is."""
+    texts = []
+    for words in (text.split() for text in paragraphs):
+        texts.append(" ".join(words[:count]))
+        count -= len(words)
+        if count <= 0:
+            break
+    return (*texts[:-1], (texts[-1] + REST).strip())
 
 
 # ----------------------------------------
