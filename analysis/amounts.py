@@ -522,6 +522,11 @@ def amount_text(value: float) -> str:
     return _unsigned_zero(f"{value:,.0f}")
 
 
+def gigabits(bandwidth: float) -> str:
+    """Return a bandwidth [B/s] in the unit of data sheets."""
+    return f"{bandwidth * 8 / 1e9:.4g} Gb/s"
+
+
 def short_text(value: float) -> str:
     """Return a number to four digits or more."""
     return amount_text(value) if value >= 1000 else f"-{short_text(-value)}" if value < 0 else f"{abs(value):.4g}"

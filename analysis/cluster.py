@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ettrick.analysis.amounts import empty_table, label_grid, number_of, percent_text
-from ettrick.analysis.page.chapters.listing import terminal_width, wrapped
-from ettrick.analysis.terminal import Page, console
+from ettrick.analysis.amounts import gigabits, number_of, percent_text, text_or_dash
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.model import Section, grid
 from ettrick.sim import FABRIC_PARTS, load_cluster, placement, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.sim import ClusterSpec, Scenario, Topology
 
 _REACH = {"leaf": "same leaf switches", "pod": "same pod", "cluster": "anywhere"}
+_WIDTH = 120  # columns without a terminal [-]
 _TIERS = ("node_leaf", "leaf_spine", "spine_core")
 
 
@@ -56,7 +56,7 @@ def describe(cluster: ClusterSpec) -> dict[str, Any]:
         "bandwidth": {
             reach: {"bytes_per_s": rate, "of_nic": rate / fabric.nic} for reach, rate in topology.bandwidth.items()
         },
-        "when_one_fails": {part: _failure(topology, part) for part, units in counts.items() if units},
+        "when_one_fails": {row.part: _failure(topology, row) for row in blasts(topology)},
     }
 
 
@@ -66,60 +66,72 @@ def _sizes(ids: Any) -> dict[str, int]:
     return {"count": int(sizes.size), "nodes_min": int(sizes.min()), "nodes_max": int(sizes.max())}
 
 
-def _failure(topology: Topology, part: str) -> dict[str, Any]:
+class BlastRadiusRow(NamedTuple):
+    """The blast radius of a part alone: the class of part, how many there are, fewest and most nodes."""
+
+    part: str
+    units: int
+    least: int
+    most: int
+
+
+def blasts(topology: Topology) -> list[BlastRadiusRow]:
+    """Return what one failure of each class of parts takes."""
+    sizes = {part: np.diff(topology.members(part).offsets) for part, units in topology.counts.items() if units}
+    return [BlastRadiusRow(part, len(row), int(row.min()), int(row.max())) for part, row in sizes.items()]
+
+
+def _failure(topology: Topology, row: BlastRadiusRow) -> dict[str, Any]:
     """Return what one failure of a unit of a part class does, alone: from the unit that does least to the worst."""
-    crashed = np.diff(topology.members(part).offsets)
     # Where no node is left there is no bandwidth to speak of.
     left = None
-    if crashed.min() < topology.nodes:
-        left = float(topology.paths.left(part).min()) if part in FABRIC_PARTS else 1.0
+    if row.least < topology.nodes:
+        left = float(topology.paths.left(row.part).min()) if row.part in FABRIC_PARTS else 1.0
     return {
-        "units": topology.counts[part],
-        "nodes_crashed_min": int(crashed.min()),
-        "nodes_crashed_max": int(crashed.max()),
+        "units": row.units,
+        "nodes_crashed_min": row.least,
+        "nodes_crashed_max": row.most,
         "bandwidth_left_min": left,
     }
 
 
-def format_list(width: int | None = None) -> str:
-    """Return a line for each topology that comes with the program.
-
-    Parameters
-    ----------
-    width
-        Columns that lines are wrapped to; by default those of the terminal, and whole lines where there is none.
-    """
-    width = terminal_width() if width is None else width
-    lines = [("name", "GPUs", "nodes", "fabric", "")]
+def format_list() -> str:
+    """Return a row for each topology that comes with the program."""
+    rows = []
     for name, path in shipped("topologies").items():
         cluster = load_cluster(path)
         nodes, gpus = cluster.hosts
         title = path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
-        lines.append((name, f"{nodes * gpus:,}", f"{nodes:,}", cluster.fabric.use, title))
-    wide = [max(len(line[column]) for line in lines) for column in range(4)]
-    made: list[str] = []
-    for name, gpus_text, nodes_text, fabric, title in lines:
-        row = f"{name:{wide[0]}}  {gpus_text:>{wide[1]}}  {nodes_text:>{wide[2]}}  {fabric:{wide[3]}}  "
-        made += wrapped(title, width, row, len(row)) if title else [row.rstrip()]
-    return "\n".join(made)
+        rows.append((name, f"{nodes * gpus:,}", f"{nodes:,}", cluster.fabric.use, title))
+    table = grid("", ("name", "GPUs", "nodes", "fabric", ""), rows, (0, 3, 4))
+    return terminal.write([Section("topologies", "Topologies", (), (table,))])
 
 
-def format_topology(content: dict[str, Any], *, width: int | None = None) -> str:
-    """Return the description of a cluster as text for standard output.
+def format_topology(content: dict[str, Any]) -> str:
+    """Return the description of a cluster, from `describe`, as text for standard output."""
+    parts = [
+        (part, f"{row['units']:,}", _range(row, "nodes_crashed"), text_or_dash(row["bandwidth_left_min"], percent_text))
+        for part, row in content["when_one_fails"].items()
+    ]
+    domains = [(name, f"{row['count']:,}", _range(row, "nodes")) for name, row in content["domains"].items()]
+    speeds = [
+        (_REACH[reach], gigabits(row["bytes_per_s"]), percent_text(row["of_nic"]), f"{1 / row['of_nic']:.3g} : 1")
+        for reach, row in content["bandwidth"].items()
+    ]
+    heads = ("When one of these fails, alone", "units", "nodes that crash", "bandwidth left to the others")
+    tables = (
+        grid("", ("", ""), _rows(content)),
+        grid("", heads, parts),
+        grid("", ("Domains", "how many", "nodes of each"), domains),
+        grid("", ("Bandwidth of a NIC when all send", "per direction", "of the NIC", "oversubscription"), speeds),
+    )
+    return terminal.write([Section("cluster", content["name"], (), tables)], otherwise=_WIDTH)
 
-    Parameters
-    ----------
-    content
-        From `describe`.
-    """
-    page = Page()
-    out = console(page, width=width)
-    out.print(content["name"], style="bold")
-    out.print(label_grid(_rows(content)))
-    _print_parts(out, content)
-    _print_domains(out, content)
-    _print_bandwidth(out, content)
-    return page.text()
+
+def _range(row: dict[str, Any], key: str) -> str:
+    """Return the fewest and the most, as one number where they are the same."""
+    least, most = row[f"{key}_min"], row[f"{key}_max"]
+    return "none" if most == 0 else f"{most:,}" if least == most else f"{least:,}-{most:,}"
 
 
 def _rows(content: dict[str, Any]) -> list[tuple[str, str]]:
@@ -147,44 +159,10 @@ def _rows(content: dict[str, Any]) -> list[tuple[str, str]]:
         ("scale-up domains", domain),
         (
             "fabric",
-            f"{fabric['use']}, {number_of(fabric['rails'], 'rail')} of {_gigabits(fabric['nic_bytes_per_s'])}{homes}",
+            f"{fabric['use']}, {number_of(fabric['rails'], 'rail')} of {gigabits(fabric['nic_bytes_per_s'])}{homes}",
         ),
         ("rail without a path", lost),
     ]
-
-
-def _print_parts(out: Console, content: dict[str, Any]) -> None:
-    table = empty_table("When one of these fails, alone", "units", "nodes that crash", "bandwidth left to the others")
-    for part, row in content["when_one_fails"].items():
-        least, most = row["nodes_crashed_min"], row["nodes_crashed_max"]
-        crashed = "none" if most == 0 else f"{most:,}" if least == most else f"{least:,}-{most:,}"
-        left = row["bandwidth_left_min"]
-        table.add_row(part, f"{row['units']:,}", crashed, "-" if left is None else percent_text(left))
-    out.print()
-    out.print(table)
-
-
-def _print_domains(out: Console, content: dict[str, Any]) -> None:
-    table = empty_table("Domains", "how many", "nodes of each")
-    for name, row in content["domains"].items():
-        least, most = row["nodes_min"], row["nodes_max"]
-        table.add_row(name, f"{row['count']:,}", f"{most:,}" if least == most else f"{least:,}-{most:,}")
-    out.print()
-    out.print(table)
-
-
-def _print_bandwidth(out: Console, content: dict[str, Any]) -> None:
-    table = empty_table("Bandwidth of a NIC when all send", "per direction", "of the NIC", "oversubscription")
-    for reach, row in content["bandwidth"].items():
-        rate = _gigabits(row["bytes_per_s"])
-        table.add_row(_REACH[reach], rate, percent_text(row["of_nic"]), f"{1 / row['of_nic']:.3g} : 1")
-    out.print()
-    out.print(table)
-
-
-def _gigabits(bandwidth: float) -> str:
-    """Return a bandwidth [B/s] in the unit of data sheets."""
-    return f"{bandwidth * 8 / 1e9:.4g} Gb/s"
 
 
 # Where each job of a scenario sits in the empty cluster: as data, and as text for the terminal.
@@ -249,26 +227,19 @@ def _describe(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]])
     }
 
 
-def format_jobs(content: dict[str, Any], *, width: int | None = None) -> str:
-    """Return the placement of jobs as text for standard output, `width` columns wide (that of the terminal)."""
-    page = Page()
-    out = console(page, width=width)
-    for name, job in content.items():
-        out.print(name, style="bold")
-        if job is None:
-            out.print("  has no parallelism: its layout is not known\n")
-        else:
-            _print_job(out, job)
-    return page.text().rstrip()
+def format_jobs(content: dict[str, Any]) -> str:
+    """Return the placement of jobs as text for standard output."""
+    lacking = ("has no parallelism: its layout is not known",)
+    sections = [
+        Section("job", name, lacking) if job is None else Section("job", name, (), _job_tables(job))
+        for name, job in content.items()
+    ]
+    return terminal.write(sections, otherwise=_WIDTH)
 
 
-def _print_job(out: Console, job: dict[str, Any]) -> None:
-    lost = ", ".join(
-        f"{len(numbers)} {word if len(numbers) == 1 else word + 's'}"
-        for word, numbers in (
-            (name.rstrip("s").replace("_", " "), each) for name, each in job["first_node_takes"].items()
-        )
-    )
+def _job_tables(job: dict[str, Any]) -> tuple[TableBlock, ...]:
+    words = {name.rstrip("s").replace("_", " "): len(units) for name, units in job["first_node_takes"].items()}
+    lost = ", ".join(number_of(count, word) for word, count in words.items())
     rows = [("rank order", f"{', '.join(job['order'])} (neighbours first)"), ("a lost node takes", lost)]
     if job["nodes_cut_off"]:
         rows.append(("cut off", f"{number_of(job['nodes_cut_off'], 'node')}; bandwidths are those of the others"))
@@ -277,16 +248,10 @@ def _print_job(out: Console, job: dict[str, Any]) -> None:
         rows.append(
             ("a whole domain", f"can lose {spare} nodes; one more strands its {job['gpus_stranded_then']} healthy GPUs")
         )
-    out.print(label_grid(rows))
-    if not job["groups"]:
-        out.print()
-        return
-    table = empty_table("Groups", "GPUs", "how many", "reaches", "GPUs of one domain", "bandwidth of a GPU")
-    for kind, row in job["groups"].items():
-        rate = row["bytes_per_s"]
-        speed = "-" if rate is None else f"{rate / 1e9:,.4g} GB/s"
-        reach = _REACH_PLACEMENT[row["reaches"]]
-        table.add_row(kind, f"{row['size']:,}", f"{row['groups']:,}", reach, f"{row['ranks_per_domain']:,}", speed)
-    out.print()
-    out.print(table)
-    out.print()
+    groups = [
+        (kind, f"{row['size']:,}", f"{row['groups']:,}", _REACH_PLACEMENT[row["reaches"]],
+         f"{row['ranks_per_domain']:,}", text_or_dash(row["bytes_per_s"], lambda rate: f"{rate / 1e9:,.4g} GB/s"))
+        for kind, row in job["groups"].items()
+    ]  # fmt: skip
+    heads = ("Groups", "GPUs", "how many", "reaches", "GPUs of one domain", "bandwidth of a GPU")
+    return grid("", ("", ""), rows), grid("", heads, groups, (0, 3))

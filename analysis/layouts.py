@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from ettrick.analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
+from ettrick.analysis.amounts import amount_text, percent_text, text_or_dash
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.model import Column, Section, table_of
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import LayoutRow, LayoutsDocument
 from ettrick.analysis.results.step import sizes
-from ettrick.analysis.terminal import Page, console
 from ettrick.sim import NoLayoutError, closed_form
 from ettrick.sim.steps import memory_use, problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rich.console import Console
-
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.terminal import ProgressBar
     from ettrick.sim import Candidate, LayoutSearch
     from ettrick.sim.steps import Workload
 
 Sort = Literal["goodput", "step"]
+
+_WIDTH = 120
+"""Columns without a terminal."""
 
 ROOMY = 0.9
 """Share of the memory up to which a layout fits with certainty: counts are some per cent off [-]."""
@@ -208,81 +210,55 @@ def _why_not(search: LayoutSearch, own: Workload) -> str:
     return "its groups are larger, or its sets of replicas fewer, than the search and the scenario allow"
 
 
-def format_layouts(content: LayoutsDocument, *, width: int | None = None) -> str:
-    """Return ranked layouts as text for standard output, `width` columns wide (that of the terminal)."""
-    page = Page()
-    out = console(page, width=width)
-    _print(out, content)
-    return page.text().rstrip()
-
-
-def _print(out: Console, content: LayoutsDocument) -> None:
-    from rich.measure import measure_renderables
-
-    other = "step" if content.sort == "goodput" else "goodput"
-    out.print(f"{content.scenario}, job {content.job}", style="bold")
-    kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
-    out.print(f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}")
+def format_layouts(content: LayoutsDocument) -> str:
+    """Return ranked layouts as text for standard output."""
     rows = [*content.layouts]
     if content.own is not None and not any(row.is_own for row in rows):
         rows.append(content.own)
     rows.sort(key=lambda row: row.memory_share > ROOMY)
-    table = _table(rows, content.sort, other)
-    if not out.file.isatty():
-        # Who reads a pipe wants every number.
-        out.width = max(out.width, measure_renderables(out, out.options.update(max_width=1000), [table]).maximum)
-    out.print()
-    out.print(table)
-    if any(row.memory_share > ROOMY for row in rows):
-        out.print(f"  + may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count")
-    if content.own is not None:
-        out.print("  * the scenario's own layout")
+    kinds = "tensor x context x pipeline x data" + (" (expert)" if any(row.expert > 1 for row in rows) else "")
+    text = f"{content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}"
+    marks = {
+        f"+ may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count": rows[-1].memory_share > ROOMY,
+        "* the scenario's own layout": content.own is not None,
+    }
+    notes = [mark for mark, is_shown in marks.items() if is_shown]
     for head, lines in (
         ("note", content.notes),
         ("ETTR: the closed form does not apply", content.reasons),
         ("assumes", content.assumptions),
     ):
-        for line in lines:
-            out.print(f"  {head}: {line}")
+        notes += [f"{head}: {line}" for line in lines]
+    title = f"{content.scenario}, job {content.job}"
+    section = Section("layouts", title, (text,), (_table(rows, content.sort),), tuple(notes))
+    return terminal.write([section], otherwise=_WIDTH)
 
 
-def _table(rows: Sequence[LayoutRow], sort: str, other: str) -> Any:
-    """Return the layouts as a table, those that may not fit apart."""
-    # Where rows differ in them.
-    options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows}) > 1]
-    table = empty_table(
-        "rank", f"by\n{other}", "layout", "virtual", "micro\nbatch", *options, "recompute", "step", "MFU", "memory",
-        "bubble", "ETTR", "tokens\na day",
-    )  # fmt: skip
-    for column in table.columns:
-        column.no_wrap = True
-    for before, row in itertools.pairwise([rows[0], *rows]):
-        if row.memory_share > ROOMY >= before.memory_share:
-            table.add_section()
-        _add(table, row, sort, other, options)
-    return table
+def _table(rows: Sequence[LayoutRow], sort: Sort) -> TableBlock:
+    """Return the layouts as a table."""
 
+    def differs(name: str) -> bool:
+        return len({getattr(row, name) for row in rows}) > 1
 
-def _has_experts(content: LayoutsDocument) -> bool:
-    return any(row.expert > 1 for row in content.layouts)
+    def size(row: LayoutRow) -> str:
+        experts = f" ({row.expert})" if row.expert > 1 else ""
+        return f"{row.tensor} x {row.context} x {row.pipeline} x {row.data}{experts}"
 
-
-def _add(table: Any, row: LayoutRow, sort: str, other: str, options: Sequence[str]) -> None:
-    """Add the line of a layout."""
-    ranks = {"goodput": row.rank_goodput, "step": row.rank_step}
-    sizes = f"{row.tensor} x {row.context} x {row.pipeline} x {row.data}"
-    table.add_row(
-        f"{ranks[sort]:,}{' *' if row.is_own else ''}",
-        text_or_dash(ranks[other], "{:,}".format),
-        sizes + (f" ({row.expert})" if row.expert > 1 else ""),
-        str(row.virtual_pipeline),
-        str(row.microbatch),
-        *(getattr(row, name) for name in options),
-        row.recompute,
-        f"{row.step_s:,.4g} s",
-        percent_text(row.mfu, 1),
-        f"{row.memory_bytes / 1e9:,.0f} GB{' +' if row.memory_share > ROOMY else ''}",
-        percent_text(row.bubble_share, 1),
-        text_or_dash(row.ettr, percent_text),
-        text_or_dash(row.tokens_per_day, amount_text),
+    columns: tuple[Column[LayoutRow], ...] = (
+        Column("rank", lambda row: f"{row.rank_step if sort == 'step' else row.rank_goodput:,}{' *' * row.is_own}"),
+        Column("by\nstep", lambda row: f"{row.rank_step:,}", sort == "goodput"),
+        Column("by\ngoodput", lambda row: text_or_dash(row.rank_goodput, "{:,}".format), sort == "step"),
+        Column("layout", size),
+        Column("virtual", lambda row: str(row.virtual_pipeline)),
+        Column("micro\nbatch", lambda row: str(row.microbatch)),
+        Column("schedule", lambda row: row.schedule, differs("schedule")),
+        Column("sharding", lambda row: row.sharding, differs("sharding")),
+        Column("recompute", lambda row: row.recompute),
+        Column("step", lambda row: f"{row.step_s:,.4g} s"),
+        Column("MFU", lambda row: percent_text(row.mfu, 1)),
+        Column("memory", lambda row: f"{row.memory_bytes / 1e9:,.0f} GB{' +' * (row.memory_share > ROOMY)}"),
+        Column("bubble", lambda row: percent_text(row.bubble_share, 1)),
+        Column("ETTR", lambda row: text_or_dash(row.ettr, percent_text)),
+        Column("tokens\na day", lambda row: text_or_dash(row.tokens_per_day, amount_text)),
     )
+    return table_of("", rows, columns)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ettrick.analysis.amounts import amount_text, empty_table, range_text, text_or_dash
+from ettrick.analysis.amounts import amount_text, range_text, text_or_dash
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.model import Column, Section, table_of
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import (
     ExplainedService,
@@ -20,7 +22,6 @@ from ettrick.analysis.results.explained import (
     SpareRow,
 )
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.terminal import Page, console
 from ettrick.sim.scenario.services import ServingLayout
 from ettrick.sim.steps.serving import (
     cache_room,
@@ -348,38 +349,31 @@ def service_layouts_csv(content: ServiceLayoutsDocument) -> str:
     return csv_text([*rows[:1], *(row.values() for row in rows)])
 
 
-def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None = None) -> str:
-    """Return layouts of a service as text for standard output, `width` columns wide (that of the terminal)."""
-    page = Page()
-    out = console(page, width=width)
-    out.print(f"{content.scenario}, service {content.service}", style="bold")
-    out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
+def format_service_layouts(content: ServiceLayoutsDocument) -> str:
+    """Return layouts of a service as text for standard output."""
+    columns: tuple[Column[ServiceLayoutRow], ...] = (
+        Column("layout", lambda row: f"{row.tensor} x {row.data} x {row.pipeline}{' *' * row.is_own}"),
+        Column("replicas", _replicas),
+        Column("in\nflight", lambda row: f"{row.amounts.batch:,.0f}"),
+        Column("TPOT\nms", lambda row: f"{row.amounts.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}"),
+        Column("90 %\nband", lambda row: range_text(row.amounts.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}")),
+        Column("TTFT\nms", lambda row: text_or_dash(row.amounts.ttft_s, lambda time: f"{1e3 * time:,.0f}")),
+        Column("tokens/s\na user", lambda row: f"{row.amounts.tokens_per_s_user:,.0f}"),
+        Column("tokens/s\na GPU", lambda row: f"{row.amounts.tokens_per_gpu_s:,.0f}"),
+        Column("after\nfailures", lambda row: f"{row.tokens_per_gpu_s_after_failures:,.0f}"),
+        Column("tokens/s\na MW", lambda row: text_or_dash(row.tokens_per_mw_s, amount_text)),
+        Column(
+            "money per\nM tokens", lambda row: text_or_dash(row.amounts.money_per_million_tokens, "{:,.2f}".format)
+        ),
+    )  # fmt: skip
+    text = (
+        f"{content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
         f"times are {content.basis}"
     )
-    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %\nband", "TTFT\nms", "tokens/s\na user",
-                        "tokens/s\na GPU", "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
-    for row in content.layouts:
-        each = row.amounts
-        table.add_row(
-            f"{row.tensor} x {row.data} x {row.pipeline}{' *' if row.is_own else ''}",
-            f"{row.replicas:,}"
-            if row.prefill_replicas is None
-            else f"{row.replicas:,} + {row.prefill_replicas:,} of {row.prefill_gpus}",
-            f"{each.batch:,.0f}",
-            f"{each.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}",
-            range_text(each.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}"),
-            text_or_dash(each.ttft_s, lambda time: f"{1e3 * time:,.0f}"),
-            f"{each.tokens_per_s_user:,.0f}",
-            f"{each.tokens_per_gpu_s:,.0f}",
-            f"{row.tokens_per_gpu_s_after_failures:,.0f}",
-            text_or_dash(row.tokens_per_mw_s, amount_text),
-            text_or_dash(each.money_per_million_tokens, "{:,.2f}".format),
-        )
-    out.print()
-    out.print(table)
-    text = "  * the scenario's own layout; + mean TPOT or TTFT beyond the SLO"
-    if any(row.prefill_replicas is not None for row in content.layouts):
-        text += "; n + m of g: m prefill replicas of g GPUs"
-    out.print(text)
-    return page.text().rstrip()
+    title, table = f"{content.scenario}, service {content.service}", table_of("", content.layouts, columns)
+    return terminal.write([Section("layouts", title, (text,), (table,))], otherwise=120)
+
+
+def _replicas(row: ServiceLayoutRow) -> str:
+    readers = "" if row.prefill_replicas is None else f" + {row.prefill_replicas:,} of {row.prefill_gpus}"
+    return f"{row.replicas:,}{readers}"

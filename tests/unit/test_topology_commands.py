@@ -167,7 +167,7 @@ def test_list_names_every_topology() -> None:
     """One row for each shipped file, with its size, its fabric and the first line of its comment."""
     result = call("list")
     assert result.exit_code == DONE
-    found = {row[0]: [cell.strip() for cell in row[1:]] for row in rows(result.stdout)[1:]}
+    found = {row[0]: [cell.strip() for cell in row[1:]] for row in rows(result.stdout)[3:]}
     assert found.keys() == sim.shipped("topologies").keys()
     comment = sim.shipped("topologies")["small-1k"].read_text(encoding="utf-8").splitlines()[0]
     assert found["small-1k"] == ["1,024", "128", "fat-tree", comment.removeprefix("# ")]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
+from ettrick.analysis.cluster import blasts
 from ettrick.analysis.page.account import of_focus
 from ettrick.analysis.page.chapters.formula import explained_formula
 from ettrick.analysis.page.chapters.run import layout_text
@@ -22,6 +21,7 @@ from ettrick.analysis.results.step import PARTS, unit_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ettrick.analysis.cluster import BlastRadiusRow
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import ReplayedScenario
     from ettrick.analysis.results.models import StepSummary
@@ -47,25 +47,16 @@ _NAMES = {
 _SWITCHES = {"leaf": "leaf switches", "spine": "spine switches", "core": "core switches"}
 
 
-class BlastRadiusRow(NamedTuple):
-    """The blast radius of a part alone: the class of part, how many there are, fewest and most nodes."""
-
-    part: str
-    units: int
-    least: int
-    most: int
-
-    @property
-    def name(self) -> str:
-        """What the part is called."""
-        return _NAMES.get(self.part, self.part.replace("_", " "))
+def _name(part: str) -> str:
+    """Return what a part is called."""
+    return _NAMES.get(part, part.replace("_", " "))
 
 
 @of_focus
 def section(focus: ReplayedScenario) -> Section:
     """Return the cluster with the blast radius of each class of its parts."""
     topology: Topology = focus.scenario.cluster.build()
-    rows, gpus = blasts(topology), topology.gpus_per_node
+    rows, gpus = sorted(blasts(topology), key=lambda row: row.most), topology.gpus_per_node
     causes = Counter(source.part for source in focus.prepared.sources)
     counts = [f"{topology.counts[part]:,} {name}" for part, name in _SWITCHES.items() if topology.counts.get(part)]
     size = f"{topology.nodes * gpus:,} GPUs in {_nodes(topology.nodes)}"
@@ -79,7 +70,8 @@ def section(focus: ReplayedScenario) -> Section:
     if any(source.blast is not None for source in focus.prepared.sources):
         note += " Causes that strike several nodes at once are counted where they strike, such as in a rack."
     table = [
-        (row.name, f"{row.units:,}", _span(row, 1), _span(row, gpus), f"{causes[row.part] or 'none'}") for row in rows
+        (_name(row.part), f"{row.units:,}", _span(row, 1), _span(row, gpus), f"{causes[row.part] or 'none'}")
+        for row in rows
     ]
     heads = ("part", "how many", "nodes that one takes", "GPUs that one takes", "causes that strike it here")
     parts = grid("What goes with each part of the cluster", heads, table, note="Each alone, while all else is healthy.")
@@ -87,7 +79,7 @@ def section(focus: ReplayedScenario) -> Section:
     title = f"{topology.name}: {size}"
     if failing:
         most = failing[-1].most
-        title = f"Of the parts that fail here, a {failing[-1].name} takes most with it: {_nodes(most)} with "
+        title = f"Of the parts that fail here, a {_name(failing[-1].part)} takes most with it: {_nodes(most)} with "
         title += f"{most * gpus:,} GPUs"
         if most < 2:
             with_it = f"more than one node of {gpus:,} GPUs" if most else "a node"
@@ -103,16 +95,6 @@ def _span(row: BlastRadiusRow, size: int) -> str:
     """Return from how many to how many one failure takes, in things of which a node has `size`."""
     least, most = f"{row.least * size:,}", f"{row.most * size:,}"
     return "none" if not row.most else most if least == most else f"{least} to {most}"
-
-
-def blasts(topology: Topology) -> list[BlastRadiusRow]:
-    """Return what one failure of each class of parts takes, those that take most last."""
-    found = []
-    for part, units in topology.counts.items():
-        if units:
-            sizes = np.diff(topology.members(part).offsets)
-            found.append(BlastRadiusRow(part, units, int(sizes.min()), int(sizes.max())))
-    return sorted(found, key=lambda row: row.most)
 
 
 # ----------------------------------------

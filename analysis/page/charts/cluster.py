@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ettrick.analysis.amounts import gigabits
 from ettrick.analysis.page.charts.sheet import INK, chart_kind, hue
 from ettrick.sim import Topology, edges
 
@@ -132,11 +133,6 @@ def of_each(ids: NDArray[np.int32]) -> str:
     sizes = np.bincount(ids)
     least, most = int(sizes.min()), int(sizes.max())
     return _count(most, "host") if least == most else f"{least:,}-{_count(most, 'host')}"
-
-
-def gigabits(bandwidth: float) -> str:
-    """Return a bandwidth [B/s] in the unit of data sheets."""
-    return f"{bandwidth * 8 / 1e9:.4g} Gb/s"
 
 
 # ----------------------------------------

@@ -88,7 +88,7 @@ class _Sheet:
             self._out.print(label_grid([(label, text) for label, text in grid.rows]))
             return
         columns, rows = _with_bars(grid)
-        table = empty_table(*(folded(column.head) for column in columns))
+        table = empty_table(*(folded(column.head) if column.is_number else column.head for column in columns))
         for row in rows:
             table.add_row(*row)
         labels = [index == 0 or not column.is_number for index, column in enumerate(columns)]
@@ -167,4 +167,4 @@ def _columns(page: Page) -> int | None:
 
 def folded(text: str) -> str:
     """Return the heading of a column of numbers, in lines that are not wider than the numbers by much."""
-    return "\n".join(textwrap.wrap(text, _HEADING))
+    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, _HEADING))
