@@ -258,8 +258,9 @@ def _service_layouts(
 ) -> None:
     """Print the layouts of a service."""
     from ettrick import sim
+    from ettrick.analysis.page.chapters.services import format_service_layouts
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.services import SORTS, describe_service_layouts, format_service_layouts, service_layouts_csv
+    from ettrick.analysis.services import SORTS, describe_service_layouts, service_layouts_csv
     from ettrick.sim.yamlfile import suggest
 
     if sort not in SORTS:

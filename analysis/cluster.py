@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ettrick.analysis.amounts import gigabits, number_of, percent_text, text_or_dash
+from ettrick.analysis.page.chapters.cluster import blasts
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Section, grid
 from ettrick.sim import FABRIC_PARTS, load_cluster, placement, shipped
@@ -14,6 +15,7 @@ from ettrick.sim import FABRIC_PARTS, load_cluster, placement, shipped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ettrick.analysis.page.chapters.cluster import BlastRadiusRow
     from ettrick.analysis.page.model import TableBlock
     from ettrick.sim import ClusterSpec, Scenario, Topology
 
@@ -64,21 +66,6 @@ def _sizes(ids: Any) -> dict[str, int]:
     """Return how many domains there are, and the fewest and most nodes of one."""
     sizes = np.bincount(ids)
     return {"count": int(sizes.size), "nodes_min": int(sizes.min()), "nodes_max": int(sizes.max())}
-
-
-class BlastRadiusRow(NamedTuple):
-    """The blast radius of a part alone: the class of part, how many there are, fewest and most nodes."""
-
-    part: str
-    units: int
-    least: int
-    most: int
-
-
-def blasts(topology: Topology) -> list[BlastRadiusRow]:
-    """Return what one failure of each class of parts takes."""
-    sizes = {part: np.diff(topology.members(part).offsets) for part, units in topology.counts.items() if units}
-    return [BlastRadiusRow(part, len(row), int(row.min()), int(row.max())) for part, row in sizes.items()]
 
 
 def _failure(topology: Topology, row: BlastRadiusRow) -> dict[str, Any]:

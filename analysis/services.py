@@ -1,4 +1,4 @@
-"""What a service costs: its times by term, batches, tails, availability; and layouts of its replicas. Data and text."""
+"""What a service costs: its times by term, batches, tails, availability; and layouts of its replicas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ettrick.analysis.amounts import amount_text, range_text, text_or_dash
-from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Column, Section, table_of
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import (
     ExplainedService,
@@ -347,33 +344,3 @@ def service_layouts_csv(content: ServiceLayoutsDocument) -> str:
         low, high = flat.pop("tpot_s_band90")
         rows.append(flat | {"tpot_s_low": low, "tpot_s_high": high})
     return csv_text([*rows[:1], *(row.values() for row in rows)])
-
-
-def format_service_layouts(content: ServiceLayoutsDocument) -> str:
-    """Return layouts of a service as text for standard output."""
-    columns: tuple[Column[ServiceLayoutRow], ...] = (
-        Column("layout", lambda row: f"{row.tensor} x {row.data} x {row.pipeline}{' *' * row.is_own}"),
-        Column("replicas", _replicas),
-        Column("in\nflight", lambda row: f"{row.amounts.batch:,.0f}"),
-        Column("TPOT\nms", lambda row: f"{row.amounts.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}"),
-        Column("90 %\nband", lambda row: range_text(row.amounts.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}")),
-        Column("TTFT\nms", lambda row: text_or_dash(row.amounts.ttft_s, lambda time: f"{1e3 * time:,.0f}")),
-        Column("tokens/s\na user", lambda row: f"{row.amounts.tokens_per_s_user:,.0f}"),
-        Column("tokens/s\na GPU", lambda row: f"{row.amounts.tokens_per_gpu_s:,.0f}"),
-        Column("after\nfailures", lambda row: f"{row.tokens_per_gpu_s_after_failures:,.0f}"),
-        Column("tokens/s\na MW", lambda row: text_or_dash(row.tokens_per_mw_s, amount_text)),
-        Column(
-            "money per\nM tokens", lambda row: text_or_dash(row.amounts.money_per_million_tokens, "{:,.2f}".format)
-        ),
-    )  # fmt: skip
-    text = (
-        f"{content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
-        f"times are {content.basis}"
-    )
-    title, table = f"{content.scenario}, service {content.service}", table_of("", content.layouts, columns)
-    return terminal.write([Section("layouts", title, (text,), (table,))], otherwise=120)
-
-
-def _replicas(row: ServiceLayoutRow) -> str:
-    readers = "" if row.prefill_replicas is None else f" + {row.prefill_replicas:,} of {row.prefill_gpus}"
-    return f"{row.replicas:,}{readers}"

@@ -1,4 +1,4 @@
-"""Services: what `ettrick explain` says of them, and what a run of them came to."""
+"""Services: what a run of them came to, and what `ettrick explain` and `ettrick layouts` say of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ettrick.analysis.amounts import (
     COUNT,
     OF_HUNDRED,
     PERCENT,
+    amount_text,
     cell_forms,
     interval_text,
     nines_text,
@@ -22,7 +23,8 @@ from ettrick.analysis.metrics import METRICS, rows_of
 from ettrick.analysis.page.account import BesideFormula, Delivered, beside_formula, delivered, of_services, where
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
-from ettrick.analysis.page.model import Figure, Section, grid
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
 from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.metrics import Metric
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.explained import ExplainedService
+    from ettrick.analysis.results.explained import ExplainedService, ServiceLayoutRow, ServiceLayoutsDocument
     from ettrick.analysis.results.models import RunDocument, ServiceSummary
 
 # What a run of services came to: tables for the terminal and for pages.
@@ -337,3 +339,36 @@ def _one_by_one(service: ExplainedService) -> Section:
         ("SLO is met", f"{met}, by the stated share of requests; what is carried meets it in the mean alone"),
         *([note] if service.data > 1 else []),
     )
+
+
+# What `ettrick layouts` says.
+
+
+def format_service_layouts(content: ServiceLayoutsDocument) -> str:
+    """Return layouts of a service as text for standard output."""
+    columns: tuple[Column[ServiceLayoutRow], ...] = (
+        Column("layout", lambda row: f"{row.tensor} x {row.data} x {row.pipeline}{' *' * row.is_own}"),
+        Column("replicas", _replicas),
+        Column("in\nflight", lambda row: f"{row.amounts.batch:,.0f}"),
+        Column("TPOT\nms", lambda row: f"{row.amounts.tpot_s * 1e3:,.1f}{'' if row.is_within_slo else ' +'}"),
+        Column("90 %\nband", lambda row: range_text(row.amounts.tpot_s_band90, lambda end: f"{1e3 * end:,.0f}")),
+        Column("TTFT\nms", lambda row: text_or_dash(row.amounts.ttft_s, lambda time: f"{1e3 * time:,.0f}")),
+        Column("tokens/s\na user", lambda row: f"{row.amounts.tokens_per_s_user:,.0f}"),
+        Column("tokens/s\na GPU", lambda row: f"{row.amounts.tokens_per_gpu_s:,.0f}"),
+        Column("after\nfailures", lambda row: f"{row.tokens_per_gpu_s_after_failures:,.0f}"),
+        Column("tokens/s\na MW", lambda row: text_or_dash(row.tokens_per_mw_s, amount_text)),
+        Column(
+            "money per\nM tokens", lambda row: text_or_dash(row.amounts.money_per_million_tokens, "{:,.2f}".format)
+        ),
+    )  # fmt: skip
+    text = (
+        f"{content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
+        f"times are {content.basis}"
+    )
+    title, table = f"{content.scenario}, service {content.service}", table_of("", content.layouts, columns)
+    return terminal.write([Section("layouts", title, (text,), (table,))], otherwise=120)
+
+
+def _replicas(row: ServiceLayoutRow) -> str:
+    readers = "" if row.prefill_replicas is None else f" + {row.prefill_replicas:,} of {row.prefill_gpus}"
+    return f"{row.replicas:,}{readers}"
