@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import Figure, Words
+    from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument
     from ettrick.sim import Scenario
 
@@ -53,6 +54,23 @@ def first_screen(
         if match is not None:
             glossary.append((match.start(), term.name, term.meaning))
     return replace(screen, glossary=tuple((name, meaning) for _, name, meaning in sorted(glossary)))
+
+
+def screen_of_run(
+    report_data: ReportData,
+    answer: Words,
+    certainty: Iterable[Words],
+    picture: Figure | None,
+    causes: Iterable[Words],
+    *,
+    about: str,
+    most_causes: int = _MOST_CAUSES,
+) -> FirstScreen:
+    """Return the first screen of a run, whose question is the description of its scenario."""
+    document, scenario = report_data.run, report_data.scenario
+    question = ("" if scenario is None else scenario.description.strip()) or document.scenario
+    gaps = not_covered(document.notes, document.warnings, document.assumptions)
+    return first_screen(question, answer, certainty, picture, causes, gaps, about=about, most_causes=most_causes)
 
 
 # ----------------------------------------

@@ -36,9 +36,9 @@ from ettrick.analysis.page.account import (
 )
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series
-from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
+from ettrick.analysis.page.first_screen import screen_of_run, stated
 from ettrick.analysis.page.glossary import cause_name
-from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import NO_STREAMS, RunDocument
@@ -137,14 +137,22 @@ def where_of_fleet(fleet: FleetSummary) -> TableBlock:
     return where(of_streams(fleet), fleet.owned_gpu_s, "all GPUs of the cluster")
 
 
-def cascades(fleet: FleetSummary) -> TableBlock | None:
-    """Return how often running jobs were stopped, by root cause and how it reached them; ``None`` if none was."""
-    rows = [
-        (*key, count_text(stops), f"{gpus / stops:,.3g}", f"{lost / HOUR:,.0f}")
-        for key, (stops, gpus, lost) in _stops(fleet).items()
-    ]
-    heads = ("root cause", "how", "stops", "GPUs of a job", "GPU-hours of work lost")
-    return grid("What stopped running jobs", heads, rows, (0, 1)) if rows else None
+def stops_table(fleets: Mapping[str, FleetSummary]) -> TableBlock | None:
+    """Return how often running jobs were stopped, by root cause and how it reached them; ``None`` if none was.
+
+    Several fleets stand side by side, by their names.
+    """
+    is_alone = len(fleets) == 1
+    heads, rows = ["root cause", "how"], {key: [*key] for fleet in fleets.values() for key in _stops(fleet)}
+    for name, fleet in fleets.items():
+        of, stops = "" if is_alone else f", {name}", _stops(fleet)
+        titles = [f"stops{of}", "GPUs of a job", f"GPU-hours {'of work ' * is_alone}lost{of}"]
+        heads += titles if is_alone else titles[::2]
+        for key, row in rows.items():
+            count, gpus, lost = stops.get(key, (0.0, 0.0, 0.0))
+            cells = [count_text(count), f"{gpus / count:,.3g}", f"{lost / HOUR:,.0f}"] if count else ["-"] * 3
+            row += cells if is_alone else cells[::2]
+    return grid("What stopped running jobs", heads, [*rows.values()], (0, 1)) if rows else None
 
 
 def _stops(fleet: FleetSummary) -> dict[tuple[str, str], list[float]]:
@@ -181,8 +189,8 @@ def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
     """Yield what the terminal shows of a fleet, the answer first."""
     fleet = document.fleet
     yield headline(document)
-    tables = (by_size(fleet), jobs_table(document), tenants(fleet), where_of_fleet(fleet), cascades(fleet), ends(fleet))
-    yield from (table for table in tables if table is not None)
+    tables = by_size(fleet), jobs_table(document), tenants(fleet), where_of_fleet(fleet)
+    yield from (table for table in (*tables, stops_table({"": fleet}), ends(fleet)) if table is not None)
 
 
 # ----------------------------------------
@@ -193,8 +201,6 @@ def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run with streams: what the cluster delivers, who waits, and what failures pass on."""
     document, fleet = report_data.run, report_data.run.fleet
     places = SourceDocument("run.json", document)
-    scenario = report_data.scenario
-    assert scenario is not None, "a run has one"
     goodput = places.estimate("metrics", "cluster_goodput")
     occupancy = places.estimate("metrics", "occupancy")
     assert goodput is not None, "time passed"
@@ -205,13 +211,12 @@ def opening(report_data: ReportData) -> FirstScreen:
         answer = (*answer, f"; {who} ", *worded(occupancy, PERCENT), " of the GPUs in working order")
     drivers = (*_served(places, document), _waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
     how = interval_method(fleet, document.replications, time_text(document.warmup_s))
-    return first_screen(
-        scenario.description.strip() or document.scenario,
+    return screen_of_run(
+        report_data,
         (*answer, "."),
-        ((stated(scenario, priced=document.cost is not None),), (how,) if how else ()),
+        ((stated(report_data.scenario, priced=document.cost is not None),), (how,) if how else ()),
         _glance(fleet),
         drivers,
-        not_covered(document.notes, document.warnings, document.assumptions),
         about="what does the fleet deliver",
         most_causes=len(drivers),
     )
@@ -355,7 +360,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
         _reached_by_size(sizes, "ettr" if waits else "ettr_no_queue"),
         _stops_by_size(fleet.stops, sizes),
         _mttf_by_size(sizes),
-        cascades(fleet),
+        stops_table({"": fleet}),
         tenants(fleet),
         ends(fleet),
     )
@@ -554,32 +559,10 @@ def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:
     if len(sizes) < 2:
         return None
     waits = _metric_by_size(fleets, "wait_first", sizes, "wait-by-size")
-    items = (waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size"), _stops_beside(fleets), _ends_beside(fleets))
+    stops = stops_table({row.name: row.fleet for row in fleets})
+    items = (waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size"), stops, _ends_beside(fleets))
     note = "Differences are of the same jobs, submitted at the same times, and of the same failures."
     return Section("waits-by-size", waits.title, (), tuple(item for item in items if item is not None), (note,))
-
-
-def _stops_beside(fleets: Sequence[_Fleet]) -> TableBlock | None:
-    """Return how often running jobs were stopped in each fleet; ``None`` if none was."""
-    stops = [_stops(row.fleet) for row in fleets]
-    columns: list[Column[tuple[str, str]]] = [
-        Column("root cause", lambda key: key[0]),
-        Column("how", lambda key: key[1], is_number=False),
-    ]
-    for row, by_cause in zip(fleets, stops, strict=True):
-        columns += [_stop_column(f"stops, {row.name}", by_cause, 0)]
-        columns += [_stop_column(f"GPU-hours lost, {row.name}", by_cause, 2)]
-    keys = list(dict.fromkeys(key for by_cause in stops for key in by_cause))
-    return table_of("What stopped running jobs", keys, columns) if keys else None
-
-
-def _stop_column(title: str, stops: Mapping[tuple[str, str], Sequence[float]], index: int) -> Column[tuple[str, str]]:
-    def text(key: tuple[str, str]) -> str:
-        if key not in stops:
-            return "-"
-        return count_text(stops[key][0]) if index == 0 else f"{stops[key][index] / HOUR:,.0f}"
-
-    return Column(title, text)
 
 
 def _ends_beside(fleets: Sequence[_Fleet]) -> TableBlock:

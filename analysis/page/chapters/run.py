@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.explained import LayoutSummary
     from ettrick.analysis.results.models import RunDocument
-    from ettrick.sim import Prepared, PreparedJob, Scenario
+    from ettrick.sim import Prepared, PreparedJob
     from ettrick.sim.scenario.model import Parallelism
 
 
@@ -108,18 +108,20 @@ def opening(report_data: ReportData) -> FirstScreen:
     """Return the first screen: how much of the time becomes training, or what streams or services come to."""
     # Of reports: a run in a terminal does not wait for what reads studies.
     from ettrick.analysis.page.chapters import fleet, services
-    from ettrick.analysis.page.first_screen import chance, first_screen, not_covered, not_known, stated, variability
+    from ettrick.analysis.page.first_screen import chance, not_known, screen_of_run, stated, variability
 
     if not report_data.run.fleet.is_empty:
         return fleet.opening(report_data)
     if not report_data.run.per_job:
         return services.opening(report_data)
     document, places = report_data.run, SourceDocument(report_data.results.file, report_data.run)
-    scenario: Scenario | None = None if report_data.focus is None else report_data.focus.scenario
     shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
     losses = [(name, share) for name, share in shares if share is not None and share.value >= _LEAST_SHARE]
     run = _Run(places, document, places.estimate("metrics", "ettr"), sorted(losses, key=lambda loss: -loss[1].value))
-    what, otherwise = "the share of the time that becomes training", stated(scenario, priced=document.cost is not None)
+    what, otherwise = (
+        "the share of the time that becomes training",
+        stated(report_data.scenario, priced=document.cost is not None),
+    )
     doubt = (
         not_known(places, "metrics", "ettr", form=PERCENT, what=what, otherwise=otherwise),
         chance(places.at("replications"), run.ettr),
@@ -128,13 +130,12 @@ def opening(report_data: ReportData) -> FirstScreen:
         _beyond(run),
     )
     drivers = (_finish(places), _largest(run), _interruptions(run), _formula(run), _costliest(run))
-    return first_screen(
-        (scenario.description.strip() if scenario is not None else "") or document.scenario,
+    return screen_of_run(
+        report_data,
         _answer(run),
         doubt if run.ettr is not None else (),
         _glance(run) if run.ettr is not None and run.losses else None,
         drivers,
-        not_covered(document.notes, document.warnings, document.assumptions),
         about="how much of the time becomes training",
     )
 

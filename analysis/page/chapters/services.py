@@ -22,7 +22,7 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.metrics import METRICS, rows_of
 from ettrick.analysis.page.account import BesideFormula, Delivered, beside_formula, delivered, of_services, where
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
-from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
+from ettrick.analysis.page.first_screen import screen_of_run, stated
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
 from ettrick.analysis.page.sourced import SourceDocument, number, worded
@@ -108,9 +108,8 @@ def _beside_formula(name: str, service: ServiceSummary) -> TableBlock:
 
 def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run of services alone: how many requests meet the SLO, and what keeps the others."""
-    document, scenario = report_data.run, report_data.scenario
+    document = report_data.run
     places = SourceDocument("run.json", document)
-    assert scenario is not None, "a run has one"
     attained = places.estimate("metrics", "slo_attainment")
     assert attained is not None, "requests were offered"
     answer: Words = ("Of every hundred requests, ", *worded(attained, OF_HUNDRED), " meet the SLO.")
@@ -129,13 +128,12 @@ def opening(report_data: ReportData) -> FirstScreen:
     headroom = places.at("cluster_shares", "headroom")
     if headroom is not None:
         drivers.append((number(headroom, PERCENT), " of all GPU-time is headroom: replicas that wait for requests."))
-    return first_screen(
-        scenario.description.strip() or document.scenario,
+    return screen_of_run(
+        report_data,
         answer,
-        ((stated(scenario, priced=document.cost is not None),),),
+        ((stated(report_data.scenario, priced=document.cost is not None),),),
         _over_time(document),
         drivers,
-        not_covered(document.notes, document.warnings, document.assumptions),
         about="how many requests meet the SLO",
     )
 

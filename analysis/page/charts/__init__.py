@@ -6,7 +6,7 @@ marked with `chart_kind`.
 
 from __future__ import annotations
 
-from ettrick.analysis.page.charts import cluster, planes, rows, tables  # noqa: F401 (kinds are registered where they are drawn)
+from ettrick.analysis.page.charts import cluster, planes, rows  # noqa: F401 (kinds are registered where they are drawn)
 from ettrick.analysis.page.charts.sheet import CHARTS, CONTROLS, NARROW, SUFFIXES, draw, render, style
 
 __all__ = ["CHARTS", "CONTROLS", "NARROW", "SUFFIXES", "draw", "render", "style"]

@@ -157,9 +157,9 @@ def width_of(text: str, size: float = TEXT, is_bold: bool = False) -> float:
     return float(width) * _SLACK / _INCH
 
 
-def block_width(text: str, size: float = TEXT, is_bold: bool = False) -> float:
+def block_width(text: str) -> float:
     """Return how wide a text of several lines is [in]."""
-    return max((width_of(line, size, is_bold) for line in text.split("\n")), default=0.0)
+    return max(map(width_of, text.split("\n")))
 
 
 def block_height(text: str, size: float = TEXT) -> float:
