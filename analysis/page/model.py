@@ -111,6 +111,11 @@ class Section:
     notes: tuple[str, ...] = ()  # small print, a line each
 
 
+def labels(title: str, *rows: tuple[str, str]) -> Section:
+    """Return labels with texts beside them."""
+    return Section("labels", title, (), (grid("", ("", ""), rows),))
+
+
 @dataclass(frozen=True)
 class Report:
     """All that a report says."""

@@ -15,7 +15,7 @@ from ettrick.analysis.page.chapters.run import layout_text
 from ettrick.analysis.page.chapters.services import service_sections
 from ettrick.analysis.page.charts.data import Stack, StackPart
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
+from ettrick.analysis.page.model import Column, Figure, Section, grid, labels, table_of
 from ettrick.analysis.results import explained
 from ettrick.analysis.results.step import PARTS, unit_text
 
@@ -260,7 +260,7 @@ def _explained(content: explained.ExplainDocument) -> Iterator[Section]:
         if twin is None:
             yield from _recovery(job.recovery, is_first=not before)
         else:
-            yield _labels("Recovery", [("as", twin)])
+            yield labels("Recovery", ("as", twin))
     if content.fleet:
         yield from _fleet(content.fleet)
     for name, service in content.services.items():
@@ -269,7 +269,7 @@ def _explained(content: explained.ExplainDocument) -> Iterator[Section]:
         yield from explained_formula(content.closed_form)
         reason = content.provenance.engine_reason
         engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"
-        yield _labels("Simulation", [("engine", engine)])
+        yield labels("Simulation", ("engine", engine))
     if content.assumptions:
         lines = tuple(" ".join(line.split()) for line in content.assumptions)
         yield Section("assumptions", "Assumptions of the scenario", (), (), lines)
@@ -299,11 +299,7 @@ def _fleet(fleet: explained.ExplainedFleet) -> Iterator[Section]:
         beside.append(
             ("saturation", f"{most}: more the cluster cannot hold, as gangs wait for the last of those before")
         )
-    yield _labels("Load", beside)
-
-
-def _labels(title: str, rows: Rows) -> Section:
-    return Section("labels", title, (), (grid("", ("", ""), rows),))
+    yield labels("Load", *beside)
 
 
 def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator[Section]:
@@ -312,13 +308,13 @@ def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator
     if not isinstance(job, explained.PlannedJob):
         lacking = f"the scenario does not state {job.lacks}" if job.lacks else "it cannot lay the job out like this"
         missing = ("breakdown", f"none by the model of steps: {lacking}")
-        yield _labels(name, [("GPUs", gpus), *step_rows(job.step), *_use(job), missing, *beside])
+        yield labels(name, ("GPUs", gpus), *step_rows(job.step), *_use(job), missing, *beside)
         return
-    yield _labels(name, [*_made_of(job), ("layout", f"{gpus}: {_layout(job.layout)}"), *_how(job)])
+    yield labels(name, *_made_of(job), ("layout", f"{gpus}: {_layout(job.layout)}"), *_how(job))
     if job.groups:
         yield Section("groups", "", (), (_groups(job),))
     yield _breakdown(job)
-    yield _labels("Step", [*_on_step(job, fit), *_use(job), _checkpoint(job), *beside])
+    yield labels("Step", *_on_step(job, fit), *_use(job), _checkpoint(job), *beside)
     yield Section("memory", "Memory of the fullest GPU", (), (_memory(job),))
     slower = [
         (_degraded(job, kind), _seconds(row.time_s), percent_text(row.pace)) for kind, row in job.degraded.items()
@@ -590,7 +586,7 @@ _OBSERVERS = {"stated": "as stated", "human": "operator"}
 
 def _recovery(recovery: explained.Recovery, *, is_first: bool) -> Iterator[Section]:
     preset = recovery.preset
-    yield _labels("Recovery", _on_strategy(recovery))
+    yield labels("Recovery", *_on_strategy(recovery))
     for table in (_classes(recovery), _stores(recovery.stores)):
         if table.rows:
             yield Section("table", "", (), (table,))

@@ -24,7 +24,7 @@ from ettrick.analysis.page.account import BesideFormula, Delivered, beside_formu
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import screen_of_run, stated
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
+from ettrick.analysis.page.model import Column, Figure, Section, grid, labels, table_of
 from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
 
@@ -244,7 +244,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         )  # fmt: skip
     if service.speculated_tokens > 1:
         reading.append(("speculation", f"{service.speculated_tokens:,.2f} tokens a step"))
-    yield _labels(
+    yield labels(
         f"Service {name}",
         ("replicas", f"{service.replicas:,} of {layout} ({service.accelerator})"),
         ("model", service.model),
@@ -287,10 +287,6 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     yield Section("spares", "Spare nodes", (text,), (grid("", heads, rows),))
 
 
-def _labels(title: str, *rows: tuple[str, str]) -> Section:
-    return Section("labels", title, (), (grid("", ("", ""), rows),))
-
-
 def _ms(seconds: float) -> str:
     """Return a time below a second in milliseconds."""
     return f"{1e3 * seconds:.3g} ms" if seconds < 0.9995 else time_text(seconds)
@@ -327,7 +323,7 @@ def _one_by_one(service: ExplainedService) -> Section:
     )
     met = "never" if service.slo_load is None else f"up to {short_text(service.slo_goodput_per_s or 0.0)} requests/s"
     note = ("note", "data ranks share prompts evenly here: TTFT of long ones is a lower bound")
-    return _labels(
+    return labels(
         "Requests one by one, without failures",
         ("TTFT", f"mean {text_or_dash(tail.ttft_mean_s, _ms)}, P50 {_ms(tail.ttft_p50_s)}, P99 {_ms(tail.ttft_p99_s)}"),
         ("TPOT", f"P50 {_ms(tail.tpot_p50_s)}, P99 {_ms(tail.tpot_p99_s)}"),

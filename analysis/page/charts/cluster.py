@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ettrick.analysis.amounts import gigabits
-from ettrick.analysis.page.charts.sheet import INK, chart_kind, hue
+from ettrick.analysis.page.charts.sheet import INK, hue
 from ettrick.sim import Topology, edges
 
 if TYPE_CHECKING:
@@ -491,7 +491,6 @@ def _draw_margins(drawing: Canvas, cables: Any, rows: list[float]) -> None:
 # The picture of a cluster.
 
 
-@chart_kind(Topology)
 def draw_topology(topology: Topology) -> Figure:
     """Draw a cluster: every host, switch and cable of a small one, the tiers of a large one."""
     from matplotlib.collections import LineCollection, PolyCollection

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ettrick.analysis.page.charts.data import Curves, FrontChart
 from ettrick.analysis.page.charts.sheet import (
     BLUE,
     FAINT,
@@ -23,7 +22,6 @@ from ettrick.analysis.page.charts.sheet import (
     beside,
     block_height,
     block_width,
-    chart_kind,
     cut,
     extent,
     hue,
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ettrick.analysis.page.charts.data import ChartAxis, Dot, FrontPoint, Range, Series
+    from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, FrontChart, FrontPoint, Range, Series
     from ettrick.analysis.page.charts.sheet import SheetBox
 
 _LINE = LINE * TEXT / 72  # height of a line of text [in]
@@ -105,7 +103,6 @@ _THEORY = (0, (4, 2))  # dashes of what was not simulated
 _DASHES = ((0, (1, 1.5)), (0, (6, 2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 4)))
 
 
-@chart_kind(Curves)
 def draw_curves(chart: Curves) -> Figure:
     """Draw the first eight curves with their intervals and bands; their names are in the key."""
     chart = _drawable(chart)
@@ -284,7 +281,6 @@ _KEYS = {
 }
 
 
-@chart_kind(FrontChart)
 def draw_front(chart: FrontChart) -> Figure:
     """Draw candidates as dots, with names and 95 % intervals where they matter, and a line along the front."""
     points = [point for point in chart.points if _fits(point.x, chart.x) and _fits(point.y, chart.y)]

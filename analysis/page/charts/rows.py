@@ -21,7 +21,6 @@ from ettrick.analysis.page.charts.sheet import (
     LegendEntry,
     block_height,
     block_width,
-    chart_kind,
     cut,
     extent,
     hue,
@@ -122,7 +121,6 @@ def _texts_of(values: Sequence[float | None], unit: str) -> list[str]:
 _FILLED = 0.74  # part of a row that its bars take
 
 
-@chart_kind(Bars)
 def draw_bars(chart: Bars) -> Figure:
     """Draw a bar for each value, its 95 % interval as a line across its end, and the value beside it."""
     count = max(len(chart.series), 1)
@@ -148,7 +146,6 @@ def draw_bars(chart: Bars) -> Figure:
 _WORDS = 2.1  # width of a value and its note at most [in]
 
 
-@chart_kind(Intervals)
 def draw_intervals(chart: Intervals) -> Figure:
     """Draw a dot for each mean, a dark line for its 95 % interval, and a light band for what is not known exactly."""
     spans, bands = [row.ci95 for row in chart.rows], [row.band90 for row in chart.rows]
@@ -197,7 +194,6 @@ _FULL = 0.64  # height of a bar that has its row to itself, in rows
 _LABEL = 1.1  # width of the label of an end at most [in]
 
 
-@chart_kind(TornadoChart)
 def draw_tornado(chart: TornadoChart) -> Figure:
     """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes.
 
@@ -230,7 +226,6 @@ def draw_tornado(chart: TornadoChart) -> Figure:
 _FADED = (1.0, 0.7, 0.45, 0.3)
 
 
-@chart_kind(Stack)
 def draw_stack(chart: Stack) -> Figure:
     """Draw the parts side by side from 0 on, negative ones at its left, and name each with its size above."""
     amounts = [part.amount for part in chart.parts]
@@ -259,7 +254,6 @@ _HALF = 0.31  # half the height of a bar, in rows
 _SMALL = 0.4  # changes that together take less of a full axis than this are drawn on one that begins above 0
 
 
-@chart_kind(Waterfall)
 def draw_waterfall(chart: Waterfall) -> Figure:
     """Draw a full bar for the first total, a floating one for each change, and a full one for the last total.
 
@@ -331,7 +325,6 @@ _WIDEST = 1.4  # width of a cell at most [in]
 _LONGEST = 3.0  # length of a label that stands upright at most [in]
 
 
-@chart_kind(HeatMap)
 def draw_heat_map(chart: HeatMap) -> Figure:
     """Draw a table: dark cells are those to look at, and every cell says its number."""
     from matplotlib.patches import Rectangle

@@ -9,7 +9,7 @@ import io
 import itertools
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -60,30 +60,9 @@ def on(shade: int) -> str:
 
 
 # ----------------------------------------
-# The kinds of pictures, and the one style of all.
-
-
-_Draw = TypeVar("_Draw", bound="Callable[[Any], Figure]")
-CHARTS: dict[type, Callable[[Any], Figure]] = {}  # how each kind of picture is drawn, by the type of its data
-
-
-def chart_kind(data: type) -> Callable[[_Draw], _Draw]:
-    """Make a function the one that draws a type of data."""
-
-    def register(draw: _Draw) -> _Draw:
-        CHARTS[data] = draw
-        return draw
-
-    return register
-
+# The one style of all pictures.
 
 WIDTH, NARROW = 7.0, 4.6  # width of a picture, and of one for the screen of a phone [in]
-
-
-def draw(chart: Any, width: float = WIDTH) -> Figure:
-    """Return the picture of plain data, whose type is one of `CHARTS`; of clusters the width is what they need."""
-    with style(width):
-        return CHARTS[type(chart)](chart)
 
 
 def sized(inches: float) -> float:
