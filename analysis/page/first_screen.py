@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import Figure, Words
-    from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument
+    from ettrick.analysis.results.models import RunDocument
     from ettrick.sim import Scenario
 
 _MOST_CAUSES = 3
@@ -57,7 +57,8 @@ def first_screen(
 
 
 def screen_of_run(
-    report_data: ReportData,
+    document: RunDocument,
+    scenario: Scenario | None,
     answer: Words,
     certainty: Iterable[Words],
     picture: Figure | None,
@@ -67,7 +68,6 @@ def screen_of_run(
     most_causes: int = _MOST_CAUSES,
 ) -> FirstScreen:
     """Return the first screen of a run, whose question is the description of its scenario."""
-    document, scenario = report_data.run, report_data.scenario
     question = ("" if scenario is None else scenario.description.strip()) or document.scenario
     gaps = not_covered(document.notes, document.warnings, document.assumptions)
     return first_screen(question, answer, certainty, picture, causes, gaps, about=about, most_causes=most_causes)

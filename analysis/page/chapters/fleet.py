@@ -212,7 +212,8 @@ def opening(report_data: ReportData) -> FirstScreen:
     drivers = (*_served(places, document), _waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
     how = interval_method(fleet, document.replications, time_text(document.warmup_s))
     return screen_of_run(
-        report_data,
+        document,
+        report_data.scenario,
         (*answer, "."),
         ((stated(report_data.scenario, priced=document.cost is not None),), (how,) if how else ()),
         _glance(fleet),

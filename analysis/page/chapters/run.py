@@ -131,7 +131,8 @@ def opening(report_data: ReportData) -> FirstScreen:
     )
     drivers = (_finish(places), _largest(run), _interruptions(run), _formula(run), _costliest(run))
     return screen_of_run(
-        report_data,
+        document,
+        report_data.scenario,
         _answer(run),
         doubt if run.ettr is not None else (),
         _glance(run) if run.ettr is not None and run.losses else None,

@@ -129,7 +129,8 @@ def opening(report_data: ReportData) -> FirstScreen:
     if headroom is not None:
         drivers.append((number(headroom, PERCENT), " of all GPU-time is headroom: replicas that wait for requests."))
     return screen_of_run(
-        report_data,
+        document,
+        report_data.scenario,
         answer,
         ((stated(report_data.scenario, priced=document.cost is not None),),),
         _over_time(document),
