@@ -222,7 +222,8 @@ def format_layouts(content: LayoutsDocument) -> str:
         f"+ may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count": rows[-1].memory_share > ROOMY,
         "* the scenario's own layout": content.own is not None,
     }
-    notes = [mark for mark, is_shown in marks.items() if is_shown]
+    note = "; ".join(mark for mark, is_shown in marks.items() if is_shown)
+    notes: list[str] = []
     for head, lines in (
         ("note", content.notes),
         ("ETTR: the closed form does not apply", content.reasons),
@@ -230,11 +231,11 @@ def format_layouts(content: LayoutsDocument) -> str:
     ):
         notes += [f"{head}: {line}" for line in lines]
     title = f"{content.scenario}, job {content.job}"
-    section = Section("layouts", title, (text,), (_table(rows, content.sort),), tuple(notes))
+    section = Section("layouts", title, (text,), (_table(rows, content.sort, note),), tuple(notes))
     return terminal.write([section], otherwise=_WIDTH)
 
 
-def _table(rows: Sequence[LayoutRow], sort: Sort) -> TableBlock:
+def _table(rows: Sequence[LayoutRow], sort: Sort, note: str) -> TableBlock:
     """Return the layouts as a table."""
 
     def differs(name: str) -> bool:
@@ -261,4 +262,4 @@ def _table(rows: Sequence[LayoutRow], sort: Sort) -> TableBlock:
         Column("ETTR", lambda row: text_or_dash(row.ettr, percent_text)),
         Column("tokens\na day", lambda row: text_or_dash(row.tokens_per_day, amount_text)),
     )
-    return table_of("", rows, columns)
+    return table_of("", rows, columns, note=note)

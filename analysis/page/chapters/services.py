@@ -360,7 +360,11 @@ def format_service_layouts(content: ServiceLayoutsDocument) -> str:
         f"{content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
         f"times are {content.basis}"
     )
-    title, table = f"{content.scenario}, service {content.service}", table_of("", content.layouts, columns)
+    note = "* the scenario's own layout; + mean TPOT or TTFT beyond the SLO"
+    if any(row.prefill_replicas is not None for row in content.layouts):
+        note += "; n + m of g: m prefill replicas of g GPUs"
+    table = table_of("", content.layouts, columns, note=note)
+    title = f"{content.scenario}, service {content.service}"
     return terminal.write([Section("layouts", title, (text,), (table,))], otherwise=120)
 
 
