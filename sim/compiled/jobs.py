@@ -472,19 +472,11 @@ def take_missing(s: Scalars, step: StepRecord, may_miss: int, now: float) -> boo
             other = s.missing - 1 - index
             s.lacking[index], s.lacking[other] = s.lacking[other], s.lacking[index]
     while s.missing > may_miss:
-        index, place = -1, -1
-        for number in range(4):
-            place = step.pool_0
-            if number == 1:
-                place = step.pool_1
-            elif number == 2:
-                place = step.pool_2
-            elif number == 3:
-                place = step.pool_3
-            if place >= 0:
-                index = nodes.take(s, place, now)
-            if index >= 0:
-                break
+        index, place, pools = -1, -1, step.from_pools
+        while index < 0 and pools:
+            place = (pools & 15) - 1
+            pools >>= 4
+            index = nodes.take(s, place, now)
         if index < 0:
             return False
         is_alone = place in (nodes.WARM, nodes.COLD) and get_ready(s, place, now)
@@ -538,7 +530,14 @@ def offer(s: Scalars, now: float) -> None:
             s.epoch += 1
             if not await_nodes(s, step, now):
                 proceed(s, now)
-    if s.is_queued and serve_queue(s, now):
+    if serve_queue(s, now):
+        proceed(s, now)
+
+
+def enter_queue(s: Scalars, now: float) -> None:
+    """Let the job wait in the queue, or start it at once."""
+    s.is_queued = True
+    if serve_queue(s, now):
         proceed(s, now)
 
 

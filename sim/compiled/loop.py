@@ -51,7 +51,7 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
     elif kind == state.ON_RETURN:
         end_outage(s, FailureId(source, slot, number), node, count)
     elif kind == state.ON_SAVED:
-        strike_late(s, FailureId(source, slot, number), node, count, due)
+        strike(s, FailureId(source, slot, number), due, node, count, True)
     elif kind == state.ON_TESTED:
         jobs.end_test(s, slot, count, now)
     elif kind in (state.ON_REPAIRED, state.ON_VISIT_END):
@@ -69,9 +69,7 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
         if due == s.looks_at:
             look(s)
     elif kind == state.ON_ARRIVAL:
-        s.is_queued = True
-        if jobs.serve_queue(s, now):
-            jobs.proceed(s, now)
+        jobs.enter_queue(s, now)
     elif kind == state.ON_WINDOW:
         open_window(s)
     elif kind == state.ON_WARM:
@@ -203,17 +201,8 @@ def occur(s: Scalars, failure: FailureId, until: float, waited: bool) -> None:
         jobs.hit(s, failure, s.now, detect(s, failure))
         return
     first, count = nodes_of(s, failure)
-    inside, outside, are_withheld = 0, 0, count >= 0
-    for index in range(nodes.size_of(count)):
-        node = s.nodes[nodes.member_of(s, first, count, index)]
-        are_withheld = are_withheld and node.place == nodes.WITHHELD
-        if node.outages:
-            continue
-        if node.in_job and s.is_holding:
-            inside += 1
-        else:
-            outside += 1
-    if not inside and not outside and are_withheld:
+    inside, outside = sides_of(s, first, count)
+    if not inside and not outside and count >= 0 and are_withheld(s, first, count):
         drop(s, failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
         return
     # The common case first: a fault of one node, which can be hit where it is.
@@ -230,7 +219,28 @@ def occur(s: Scalars, failure: FailureId, until: float, waited: bool) -> None:
         s.harmless += 1
         nodes.renew(s, failure)
         return
-    strike(s, failure, until, first, count, inside, outside, False)
+    strike(s, failure, until, first, count, False)
+
+
+def sides_of(s: Scalars, first: int, count: int) -> tuple[int, int]:
+    """Return how many of the nodes of a failure are up, in the job and outside."""
+    inside, outside = 0, 0
+    for index in range(nodes.size_of(count)):
+        node = s.nodes[nodes.member_of(s, first, count, index)]
+        if node.outages == 0:
+            if node.in_job and s.is_holding:
+                inside += 1
+            else:
+                outside += 1
+    return inside, outside
+
+
+def are_withheld(s: Scalars, first: int, count: int) -> bool:
+    """Return whether all nodes of a failure are withheld."""
+    for index in range(nodes.size_of(count)):
+        if s.nodes[nodes.member_of(s, first, count, index)].place != nodes.WITHHELD:
+            return False
+    return True
 
 
 def nodes_of(s: Scalars, failure: FailureId) -> tuple[int, int]:
@@ -279,28 +289,14 @@ def detect(s: Scalars, failure: FailureId) -> float:
     return best
 
 
-def strike_late(s: Scalars, failure: FailureId, first: int, count: int, until: float) -> None:
-    """Let a failure strike for which the job has saved."""
-    inside, outside = 0, 0
-    for index in range(nodes.size_of(count)):
-        node = s.nodes[nodes.member_of(s, first, count, index)]
-        if node.outages == 0:
-            if node.in_job and s.is_holding:
-                inside += 1
-            else:
-                outside += 1
-    strike(s, failure, until, first, count, inside, outside, True)
-
-
-def strike(
-    s: Scalars, failure: FailureId, until: float, first: int, count: int, inside: int, outside: int, is_late: bool
-) -> None:
+def strike(s: Scalars, failure: FailureId, until: float, first: int, count: int, is_late: bool) -> None:
     """Let a failure take nodes down, and let it hit the job if that holds some of them.
 
-    One that a sign warns of waits until the job has saved.
+    One that a sign warns of waits until the job has saved, and is late then.
     """
     now = s.now
     origin = s.origins[failure.source]
+    inside, outside = sides_of(s, first, count)
     if inside and not is_late and not origin.planned and (origin.saves or origin.recall > 0):
         ready = jobs.save_before(s, failure.source + 1, now, now + state.notice_of(s, failure))
         if ready > now:
@@ -501,9 +497,7 @@ def go_on(s: Scalars, kind: int) -> None:
         jobs.answer(s, now)
     else:
         jobs.wait(s, QUEUED, math.inf, now, state.NO)
-        s.is_queued = True
-        if jobs.serve_queue(s, now):
-            jobs.proceed(s, now)
+        jobs.enter_queue(s, now)
 
 
 def look(s: Scalars) -> None:

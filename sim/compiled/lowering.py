@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -147,23 +147,19 @@ class Lowered:
     def __init__(self, prepared: Prepared, visits: int) -> None:
         self.prepared = prepared
         self.job = prepared.jobs[0]
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, NDArray[np.generic]] = {}
         """What replications share or copy, by name."""
         self.purposes = 10
         self.needs: dict[tuple[int, int], bytes] = {}
         """What the keys of the random numbers are made of, by source and purpose."""
-        self._laws: list[float] = []
         self._steps: list[dict[str, float]] = []
         self._times: list[dict[str, float]] = []
         self._rungs: list[dict[str, float]] = []
-        self._rung_plans: list[int] = []
-        self._evicts: list[int] = []
-        self._means: list[float] = []
-        self.most_joiners = visits
         self._plans: list[tuple[int, int]] = []
         self._observers: list[tuple[float, ...]] = []
-        self._offsets: list[int] = []
-        self._members: list[int] = []
+        names = ("laws", "rung_plans", "evicts", "means", "offset", "member")
+        self._lists: dict[str, list[float]] = {name: [] for name in names}
+        self.most_joiners = visits
         self._named: dict[str, int] = {}
         self.sources = len(prepared.sources)
         self.origins = self._add("origins", max(self.sources, 1))
@@ -173,22 +169,13 @@ class Lowered:
         self._lower_cluster(visits)
         self._lower_stores()
         self._lower_job()
-        for name, rows in (("templates", self._steps), ("times", self._times), ("rung_of", self._rungs)):
-            records = self._add(name, max(len(rows), 1))
-            for record, row in zip(records, rows, strict=False):
-                for field, value in row.items():
+        for name, steps in (("templates", self._steps), ("times", self._times), ("rung_of", self._rungs)):
+            for record, step in zip(self._add(name, max(len(steps), 1)), steps, strict=False):
+                for field, value in step.items():
                     record[field] = value
-        lists: dict[str, list[Any]] = {
-            "laws": self._laws or [0.0],
-            "watchers": self._observers or [(0.0,) * 5],
-            "plans": self._plans,
-            "rung_plans": self._rung_plans or [0],
-            "evicts": self._evicts or [0],
-            "means": self._means or [0.0],
-            "offset": [*self._offsets, 0],
-            "member": [*self._members, 0],
-        }
-        self.arrays |= {name: np.array(rows, state.ARRAYS[name]) for name, rows in lists.items()}
+        tables: dict[str, Sequence[object]] = {"plans": self._plans, "watchers": self._observers, **self._lists}
+        for name, rows in tables.items():
+            self._add(name, max(len(rows), 1))[: len(rows)] = rows
         self.scalars["sources"], self.scalars["purposes"] = self.sources, self.purposes
         apart = [source.clock == "busy" or source.hidden is not None for source in prepared.sources]
         self.is_apart: NDArray[np.bool_] | None = np.array(apart) if any(apart) else None
@@ -196,9 +183,9 @@ class Lowered:
         """Whether the loop itself can draw the failures."""
         self.most_steps = max((count for _, count in self._plans), default=0) + 2
 
-    def _add(self, name: str, count: int) -> NDArray[Any]:
+    def _add(self, name: str, count: int) -> NDArray[np.void]:
         """Return a new array of zeros for the loop."""
-        array: NDArray[Any] = np.zeros(count, state.ARRAYS[name])
+        array: NDArray[np.void] = np.zeros(count, state.ARRAYS[name])
         self.arrays[name] = array
         return array
 
@@ -206,8 +193,8 @@ class Lowered:
 
     def law(self, law: LawModel) -> int:
         """Return where the numbers of a law stand."""
-        self._laws += law.parameters
-        return len(self._laws) - len(law.parameters)
+        self._lists["laws"] += law.parameters
+        return len(self._lists["laws"]) - len(law.parameters)
 
     def need(self, source: int, purpose: int, name: str) -> int:
         """Let failures of a source have numbers for a purpose."""
@@ -230,15 +217,14 @@ class Lowered:
         row["renews"], row["clock"] = _RENEWS[source.renews], _CLOCKS[source.clock]
         row["returns"] = source.renews == "at_return" and source.clock != "in_service"
         row["hidden"] = source.hidden is not None
-        row["idle_hazard"], row["interrupts"] = source.idle_hazard, source.interrupts
+        for name in ("idle_hazard", "interrupts", "planned", "notice", "defer", "recall", "alarm"):
+            row[name] = getattr(source, name)
         row["always"] = source.interrupts >= 1 and source.idle_hazard >= 1
         row["by_course"] = source.repair is None and source.recorded is None and not row["of_job"]
         row["mends_nothing"] = source.recorded is not None or source.alarm
         row["fault"], row["reboots"] = _CLASSES.index(source.fault), source.damage == "reboot"
         row["ends_rank"] = source.fault in OF_ONE_RANK
-        row["planned"], row["bucket"] = source.planned, source.down_bucket
-        row["saves"], row["notice"], row["defer"] = source.saves or source.effect.saves, source.notice, source.defer
-        row["recall"], row["alarm"] = source.recall, source.alarm
+        row["bucket"], row["saves"] = source.down_bucket, source.saves or source.effect.saves
         if source.recall and source.lead is not None:
             row["foreseen"] = self.need(index, self.new_purpose(), "foreseen")
             row["lead"], row["lead_purpose"] = self.law(source.lead), self.need(index, self.new_purpose(), "lead")
@@ -252,9 +238,9 @@ class Lowered:
             row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
         if source.part in prepared.blast and not row["divisor"]:
             offsets, nodes = prepared.blast[source.part]
-            row["first_offset"] = len(self._offsets)
-            self._offsets += (np.asarray(offsets) + len(self._members)).tolist()
-            self._members += np.asarray(nodes).tolist()
+            row["first_offset"] = len(self._lists["offset"])
+            self._lists["offset"] += (np.asarray(offsets) + len(self._lists["member"])).tolist()
+            self._lists["member"] += np.asarray(nodes).tolist()
 
     def _lower_detection(self, index: int, race: DetectionRace | None) -> None:
         row = self.origins[index]
@@ -425,7 +411,7 @@ class Lowered:
     def _row(self, step: Step, *, is_start: bool = False) -> dict[str, float]:
         """Return the numbers of a step, at the scale of the recovery."""
         scale = self.prepared.recovery.scale
-        row: dict[str, float] = {"otherwise": -1, "scale": scale, "rung": -1, **dict.fromkeys(_POOLS, -1)}
+        row: dict[str, float] = {"otherwise": -1, "scale": scale, "rung": -1}
         match step:
             case Stall() | Requeue():
                 seconds = step.seconds if isinstance(step, Stall) else step.delay
@@ -438,7 +424,8 @@ class Lowered:
                     self._times.append({"law": -1, "seconds": seconds, "mean": seconds})
             case Acquire():
                 row |= {"kind": state.ACQUIRE, "exposed": _EXPOSED[step.exposed], "timeout": step.timeout * scale}
-                row |= {name: POOLS[pool] for name, pool in zip(_POOLS, step.pools, strict=False)} | {"fill": step.fill}
+                pools = sum(POOLS[pool] + 1 << 4 * number for number, pool in enumerate(step.pools))
+                row |= {"from_pools": pools, "fill": step.fill}
                 if step.otherwise:
                     row["otherwise"] = self._plan(step.otherwise)
             case Restore():
@@ -519,9 +506,10 @@ class Lowered:
             scalars["exhausted_plan"] = self._add_plan([requeue])
         evict = recovery.evict
         used = {source.fault for source in self.prepared.sources}
-        self._evicts = [
+        evicts = [
             min(evict.nodes, job.nodes) if evict is not None and fault in evict.faults else 0 for fault in _CLASSES
         ]
+        self._lists["evicts"] += evicts
         for index, rung in enumerate(recovery.rungs):
             handles = (1 << len(_CLASSES)) - 1
             if rung.handles is not None:
@@ -535,14 +523,14 @@ class Lowered:
                     "most_backoff": rung.backoff.most if rung.backoff is not None else 0.0,
                 }
             )
-            for fault, nodes in zip(_CLASSES, self._evicts, strict=True):
+            for fault, nodes in zip(_CLASSES, evicts, strict=True):
                 evicted = (Evict(nodes, evict.test),) if evict is not None and nodes else ()
                 for joiners, first in ((0, ()), (1, ()), (1, evicted)):
                     if fault in used and (first or not (nodes and joiners == 0)):
                         rows = self._rung_rows(index, rung, fault, joiners)
-                        self._rung_plans.append(self._add_plan([*map(self._row, first), *rows]))
+                        self._lists["rung_plans"].append(self._add_plan([*map(self._row, first), *rows]))
                     else:
-                        self._rung_plans.append(-1)
+                        self._lists["rung_plans"].append(-1)
 
     def _rung_rows(self, index: int, rung: Rung, fault: str, joiners: int) -> list[dict[str, float]]:
         """Return the steps of a rung after a fault of a class, as `Ladder._climb` makes them; see there."""
@@ -598,17 +586,15 @@ class Lowered:
         self._add_time(phase.time, f"{purpose} {phase.name}", is_start=is_start)
         row = self._times[-1] | {"factor": factor, "draws": phase.count(members), "mean": phase.mean_seconds(members)}
         if phase.each == "node" and phase.joiners and not is_start:
-            row |= {"draws": -1, "first_mean": len(self._means)}
+            row |= {"draws": -1, "first_mean": len(self._lists["means"])}
             counts = range(1, min(self.most_joiners, self.job.nodes) + 1)
-            self._means += [phase.mean_seconds(members._replace(joiners=count)) for count in counts]
+            self._lists["means"] += [phase.mean_seconds(members._replace(joiners=count)) for count in counts]
         self._times[-1] = row
 
 
 _CLASSES = tuple(FAULTS)
 
 _KEEPS = {"processes": state.PROCESSES_KEPT, "hosts": state.HOSTS_KEPT, "stores": state.STORES_KEPT}
-
-_POOLS = ("pool_0", "pool_1", "pool_2", "pool_3")
 
 
 class _Time(float):

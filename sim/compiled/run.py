@@ -378,14 +378,12 @@ class Workspace:
                 trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
             trace = with_notices(trace, prepared.sources, [lowered.job.checkpoint.save_time()])
             columns = [getattr(trace, name) for name in _COLUMNS]
-            if len(trace.initial):
-                initial = np.zeros(len(trace.initial), state.layout(state.LifeLink))
-                for row, outage in zip(initial, trace.initial, strict=True):
-                    row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
-                scalars["outages"] = self._put("initial", initial)
+            if trace.initial:
+                outages = [(outage.source, outage.slot, 0, outage.remaining, 0, 0) for outage in trace.initial]
+                scalars["outages"] = self._put("initial", np.array(outages, state.ARRAYS["initial"]))
         if lowered.is_apart is not None:
             mine = lowered.is_apart[columns[1]]
-            apart = np.zeros(int(mine.sum()), state.layout(state.LifeLink))
+            apart = np.zeros(int(mine.sum()), state.ARRAYS["begun_life"])
             for name, column in zip(("due", "source", "slot", "round"), columns, strict=False):
                 apart[name] = column[mine]
             scalars["first_lives"] = self._put("begun_life", apart)
@@ -400,24 +398,18 @@ class Workspace:
     def _fill_hidden(self, replication: int, hidden: dict[int, NDArray[np.bool_]]) -> None:
         """Write down which nodes have a hidden fault at the start, and when others get one."""
         lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
-        sleepers: list[tuple[int, int]] = []
-        onsets: list[tuple[float, int, int]] = []
+        sleepers: list[tuple[int, int, int, float, int, int]] = []
+        onsets: list[tuple[int, int, int, float, int, int]] = []
         for index, source in self.hidden:
-            sleepers += [(index, node) for node in np.flatnonzero(hidden[index]).tolist()]
+            sleepers += [(index, node, 0, 0.0, 0, 0) for node in np.flatnonzero(hidden[index]).tolist()]
             assert source.hidden is not None
             if source.hidden.onset is not None:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
-                onsets += [(time, index, node) for node, time in first_onsets(source, key, float(scalars["end"]))]
-        sleeper, onset = (
-            np.zeros(len(sleepers), state.layout(state.LifeLink)),
-            np.zeros(len(onsets), state.layout(state.LifeLink)),
-        )
-        for row, (origin, node) in zip(sleeper, sleepers, strict=True):
-            row["source"], row["slot"] = origin, node
-        for row, (time, origin, node) in zip(onset, onsets, strict=True):
-            row["due"], row["source"], row["slot"] = time, origin, node
-        scalars["dormant"], scalars["onsets"] = self._put("sleeper", sleeper), self._put("caught", onset)
+                times = first_onsets(source, key, float(scalars["end"]))
+                onsets += [(index, node, 0, time, 0, 0) for node, time in times]
+        scalars["dormant"] = self._put("sleeper", np.array(sleepers, state.ARRAYS["sleeper"]))
+        scalars["onsets"] = self._put("caught", np.array(onsets, state.ARRAYS["caught"]))
 
     def _put(self, name: str, values: NDArray[Any]) -> int:
         """Let an array be that of this replication; return its length."""

@@ -502,7 +502,10 @@ class TierRecord:
 
 
 class StepRecord:
-    """One step of a plan; what takes time has one time or several, one after another."""
+    """One step of a plan; what takes time has one time or several, one after another.
+
+    Pools are four bits each, the first one lowest: the state of their nodes and one.
+    """
 
     kind: int
     bucket: int
@@ -515,10 +518,7 @@ class StepRecord:
     in_a_row: int
     timeout: float
     otherwise: int
-    pool_0: int
-    pool_1: int
-    pool_2: int
-    pool_3: int
+    from_pools: int
     fill: bool
 
 
