@@ -76,29 +76,29 @@ class ServingSteps(NamedTuple):
 
 def read(path: Path) -> tuple[list[ServingSteps], Counter[str]]:
     """Return the measured times per token by replica, and why rows are left out."""
-    left: Counter[str] = Counter()
+    unused: Counter[str] = Counter()
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for row in each_record(path, dict):
         reason = _reason(row)
         if reason:
-            left[reason] += 1
+            unused[reason] += 1
             continue
-        own = min(int(row["attention_dp_size"] or 1), int(row["gpus"]))
-        key = (row["model"], row["gpu"], row["precision"], row["backend"], row["gpus"], str(own))
+        ranks = min(int(row["attention_dp_size"] or 1), int(row["gpus"]))
+        key = (row["model"], row["gpu"], row["precision"], row["backend"], row["gpus"], str(ranks))
         groups[key].append(row)
-    found = []
-    for (model, gpu, precision, engine, gpus, own_), rows in groups.items():
-        replica = _replica(model, gpu, engine, _PRECISIONS[precision], int(gpus) // int(own_), int(own_))
+    steps = []
+    for (model, gpu, precision, engine, gpus, data), rows in groups.items():
+        replica = _replica(model, gpu, engine, _PRECISIONS[precision], int(gpus) // int(data), int(data))
         scale = np.array([_FILLED if row["source"] == "inferencex" else 1.0 for row in rows])
         batch, measured = _column(rows, "concurrency"), _column(rows, "tpot_ms") / 1e3
-        asked = Requests(_column(rows, "isl") * scale, _column(rows, "osl") * scale)
+        requests = Requests(_column(rows, "isl") * scale, _column(rows, "osl") * scale)
         # Weights that are met, keys and values pass once, at the full bandwidth.
-        possible = traffic(replica, batch, asked)[0] / replica.chip.memory_bandwidth <= measured
-        left["faster than its bytes can be read"] += int((~possible).sum())
-        asked = Requests(asked.input[possible], asked.output[possible])
+        possible = traffic(replica, batch, requests)[0] / replica.chip.memory_bandwidth <= measured
+        unused["faster than its bytes can be read"] += int((~possible).sum())
+        requests = Requests(requests.input[possible], requests.output[possible])
         name = f"{model} {gpu} {precision or 'bf16'} {engine}"
-        found.append(ServingSteps(name, MODELS[model], replica, batch[possible], asked, measured[possible]))
-    return [group for group in found if group.batch.size], left
+        steps.append(ServingSteps(name, MODELS[model], replica, batch[possible], requests, measured[possible]))
+    return [group for group in steps if group.batch.size], unused
 
 
 def kinds(groups: Iterable[ServingSteps]) -> tuple[list[ServingSteps], list[ServingSteps]]:
@@ -150,15 +150,15 @@ Key: TypeAlias = tuple[str, str]
 def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
     """Return a replica with other constants."""
     name = next(name for name, engine in catalog.engines().items() if engine.title == replica.engine.title)
-    own: Table = {key: value for (of, key), value in numbers.items() if of == name}
-    common: Table = {key: value for (of, key), value in numbers.items() if of == ""}
+    engine_numbers: Table = {key: value for (of, key), value in numbers.items() if of == name}
+    constants: Table = {key: value for (of, key), value in numbers.items() if of == ""}
     for of in ("memory", "gemm", "dispatch"):
         table: Mapping[str, float] = getattr(replica.constants, of)
-        common[of] = {**table, **{key: value for (group, key), value in numbers.items() if group == of}}
+        constants[of] = {**table, **{key: value for (group, key), value in numbers.items() if group == of}}
     return dataclasses.replace(
         replica,
-        engine=dataclasses.replace(replica.engine, **own),
-        constants=dataclasses.replace(replica.constants, **common),
+        engine=dataclasses.replace(replica.engine, **engine_numbers),
+        constants=dataclasses.replace(replica.constants, **constants),
     )
 
 
@@ -179,7 +179,7 @@ def soft(logarithms: Array) -> Array:
 
 def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
     """Return the errors of offline throughput of whole answers with TensorRT-LLM, not fitted, by model and GPU [-]."""
-    found: dict[str, list[float]] = defaultdict(list)
+    deviations: dict[str, list[float]] = defaultdict(list)
     for row in each_record(data / "trtllm_offline.csv", dict):
         chip = catalog.accelerators().get(row["gpu"].lower())
         precision = _PRECISIONS.get(row["precision"])
@@ -197,8 +197,8 @@ def offline(data: Path, numbers: Mapping[Key, float]) -> dict[str, Array]:
         rate = _most(replica, requests) * replica.gpus
         if not rate:
             continue
-        found[f"{row['model']} {row['gpu']}"].append(rate / float(row["output_tokens_per_s"]) - 1)
-    return {name: np.array(values) for name, values in found.items()}
+        deviations[f"{row['model']} {row['gpu']}"].append(rate / float(row["output_tokens_per_s"]) - 1)
+    return {name: np.array(values) for name, values in deviations.items()}
 
 
 def disaggregated(data: Path) -> tuple[Array, int]:
@@ -206,7 +206,7 @@ def disaggregated(data: Path) -> tuple[Array, int]:
 
     No row of them is fitted. Where a row does not say how many workers there are, nothing is known of the batch.
     """
-    found, rows = [], each_record(data / "served_disagg.csv", dict)
+    deviations, rows = [], each_record(data / "served_disagg.csv", dict)
     for row in rows:
         if row["suspect"] == "1" or not row["decode_num_workers"] or not row["concurrency"]:
             continue
@@ -220,8 +220,10 @@ def disaggregated(data: Path) -> tuple[Array, int]:
         filled = _FILLED if row["source"] == "inferencex" else 1.0
         requests = Requests(float(row["isl"]) * filled, float(row["osl"]) * filled)
         batch = pooled_in_flight(pools, requests, float(row["concurrency"]))
-        found.append(float(decode(pools.decoders, batch, requests.context).total) / float(row["tpot_ms"]) * 1e3 - 1)
-    return np.array(found), len(rows) - len(found)
+        deviations.append(
+            float(decode(pools.decoders, batch, requests.context).total) / float(row["tpot_ms"]) * 1e3 - 1
+        )
+    return np.array(deviations), len(rows) - len(deviations)
 
 
 class Measured(NamedTuple):
@@ -265,7 +267,7 @@ def mlperf(data: Path) -> list[Measured]:
                 continue
             key = (row["release"], row["submitter"], row["system"], row["accelerator"], model)
             systems[key].setdefault(row["scenario"], row)
-    found = []
+    measured = []
     for (release, _, _, accelerator, model), rows in systems.items():
         if "Offline" not in rows:
             continue
@@ -279,14 +281,14 @@ def mlperf(data: Path) -> list[Measured]:
         plain = dataclasses.replace(plain, engine=dataclasses.replace(plain.engine, admission="on-demand"))
         sizes = [dataclasses.replace(plain, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
         best = max(
-            (each for each in sizes if largest_batch(each, requests) >= 1), key=lambda each: _most(each, requests)
+            (size for size in sizes if largest_batch(size, requests) >= 1), key=lambda size: _most(size, requests)
         )
         tpot, ttft = (
             {scenario: float(row[f"{name}_mean_s"]) for scenario, row in rows.items() if row[f"{name}_mean_s"]}
             for name in ("tpot", "ttft")
         )
-        found.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft))
-    return found
+        measured.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft))
+    return measured
 
 
 def _most(replica: Replica, requests: Requests) -> float:
@@ -296,8 +298,10 @@ def _most(replica: Replica, requests: Requests) -> float:
 
 def mlperf_errors(systems: Iterable[Measured]) -> Array:
     """Return the errors of offline throughput; the stacks of these systems are tuned, and newer by release [-]."""
-    rates = [(_most(each.replica, each.requests) * each.replica.gpus * each.replicas, each) for each in systems]
-    return np.array([rate / each.tokens_per_s["Offline"] - 1 for rate, each in rates])
+    rates = [
+        (_most(system.replica, system.requests) * system.replica.gpus * system.replicas, system) for system in systems
+    ]
+    return np.array([rate / system.tokens_per_s["Offline"] - 1 for rate, system in rates])
 
 
 def first_tokens(systems: Iterable[Measured]) -> Array:
@@ -305,14 +309,14 @@ def first_tokens(systems: Iterable[Measured]) -> Array:
 
     By Little's law tokens a second times TPOT are in flight. That point calibrates the speed; waits are left.
     """
-    found = []
-    for each in systems:
-        for scenario, measured in each.ttft_s.items():
-            batch = each.tokens_per_s[scenario] * each.tpot_s[scenario] / each.replicas
-            factor = each.tpot_s[scenario] / float(time_per_token(each.replica, batch, each.requests))
-            replica = dataclasses.replace(each.replica, factor=factor)
-            found.append(float(time_to_first_token(replica, batch, each.requests)) / measured - 1)
-    return np.array(found)
+    deviations = []
+    for system in systems:
+        for scenario, measured in system.ttft_s.items():
+            batch = system.tokens_per_s[scenario] * system.tpot_s[scenario] / system.replicas
+            factor = system.tpot_s[scenario] / float(time_per_token(system.replica, batch, system.requests))
+            replica = dataclasses.replace(system.replica, factor=factor)
+            deviations.append(float(time_to_first_token(replica, batch, system.requests)) / measured - 1)
+    return np.array(deviations)
 
 
 _LIMIT = 500.0
@@ -321,7 +325,7 @@ _LIMIT = 500.0
 
 def node_powers(data: Path) -> Array:
     """Return the errors of metered power of a node of eight H200 with limited GPUs, at its throughput [-]."""
-    found = []
+    deviations = []
     chip = catalog.accelerators()["h200"]
     assert chip.node is not None
     assert chip.power is not None
@@ -334,10 +338,10 @@ def node_powers(data: Path) -> Array:
         batch = largest_batch(replica, requests)
         moved, done = traffic(replica, batch, requests)
         seconds = batch * int(row["accelerators"]) / float(row["tokens_per_s"])
-        each = min(float(power_share(replica, moved / seconds, done / seconds)) * chip.power, _LIMIT)
-        drawn = chip.node.idle + chip.node.gpus * (each - IDLE_GPU * chip.power)
-        found.append(drawn / float(row["mean_node_W"]) - 1)
-    return np.array(found)
+        gpu_power = min(float(power_share(replica, moved / seconds, done / seconds)) * chip.power, _LIMIT)
+        drawn = chip.node.idle + chip.node.gpus * (gpu_power - IDLE_GPU * chip.power)
+        deviations.append(drawn / float(row["mean_node_W"]) - 1)
+    return np.array(deviations)
 
 
 def phases(data: Path) -> tuple[dict[Key, float], Array]:
@@ -365,12 +369,12 @@ def phases(data: Path) -> tuple[dict[Key, float], Array]:
 
     def modelled(x: Array) -> Array:
         numbers = dict(zip(keys, np.exp(x).tolist(), strict=True))
-        found = []
+        seconds_of_both = []
         for plain, batch, requests in cases:
             replica = with_numbers(plain, numbers)
             alone = max(batch * float(prefill(replica, requests.input)), least_prefill(replica))
-            found.append((alone, float(decode(replica, batch, requests.context).total)))
-        return np.array(found)
+            seconds_of_both.append((alone, float(decode(replica, batch, requests.context).total)))
+        return np.array(seconds_of_both)
 
     def residuals(x: Array) -> Array:
         return soft(np.log(modelled(x) / measured)).ravel()

@@ -260,26 +260,26 @@ def _executed(record: Record) -> dict[str, Any]:
     github NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs of each release, and pull requests 4249 and 4606.
     """
     model, gpu = record["model"], record["gpu"]
-    found: dict[str, Any] = {"gradients": "bf16"} if record["precision"] == "bf16" else {}
+    execution: dict[str, Any] = {"gradients": "bf16"} if record["precision"] == "bf16" else {}
     modules = _modules(record)
     if modules:
-        found["recompute"] = modules
+        execution["recompute"] = modules
     if record["variant"] == "tokendrop":
-        found["expert_capacity"] = 1.0
+        execution["expert_capacity"] = 1.0
     late = record["container"] >= "26.06" and record["precision"] == "mxfp8"
     late = late and not model.startswith(("Nemotron", "Kimi"))
     if late and (model, gpu) != ("DeepSeekV3", "B300"):
         whole = (model, gpu) != ("GPT OSS 120B", "B300")
-        return found | {"cuda_graphs": whole or "partial", "overlap_expert": True, "attention": "fp8"}
+        return execution | {"cuda_graphs": whole or "partial", "overlap_expert": True, "attention": "fp8"}
     retuned = (model, gpu, record["ep"]) == ("DeepSeekV3", "B200", "32")
     if gpu in _GRAPHS.get(model, ()) or retuned:
-        found["cuda_graphs"] = "partial"
+        execution["cuda_graphs"] = "partial"
     if (model, gpu) == ("DeepSeekV3", "GB300") and (record["container"] == "25.11" or record["precision"] == "bf16"):
-        found["cuda_graphs"] = "partial"
+        execution["cuda_graphs"] = "partial"
     piped = record["vpp"] not in ("", "1")
     if (piped and (gpu == "H100" or (model, gpu, record["pp"]) == ("Qwen3_235B_a22B", "B300", "8"))) or retuned:
-        found["overlap_expert"] = True
-    return found
+        execution["overlap_expert"] = True
+    return execution
 
 
 _GRAPHS = {
@@ -350,8 +350,8 @@ def _row(
 def _unusable(record: Record) -> str:
     """Return why a step of a model with experts cannot be fitted, or nothing."""
     if record["model"] not in _MODELS:
-        known = [reason for start, reason in _SHAPELESS.items() if record["model"].startswith(start)]
-        return known[0] if known else "no shape in the catalog"
+        reasons = [reason for start, reason in _SHAPELESS.items() if record["model"].startswith(start)]
+        return reasons[0] if reasons else "no shape in the catalog"
     if record["model"] == "GPT OSS 120B" and record["container"] == "26.06.01":
         return "a known regression of that release"
     if int(record["ep"]) > int(record["dp"]) * int(record["tp"]) * int(record["cp"] or 1):
@@ -538,10 +538,10 @@ def utilisation(row: MeasuredStep, time: float) -> float:
 
 def recompute_ratios(rows: Sequence[MeasuredStep], error: Array) -> dict[str, float]:
     """Return how far full over selective recomputation is off, by model of Korthikanti et al. [-]."""
-    found = {}
-    for place in sources(rows)["korthikanti"]:
-        if rows[place].work.recompute == "full":
-            twin = rows[place + 1]
-            assert twin.model == rows[place].model, "each model stands twice: full, then selective"
-            found[twin.model] = float((1 + error[place]) / (1 + error[place + 1]) - 1)
-    return found
+    ratios = {}
+    for index in sources(rows)["korthikanti"]:
+        if rows[index].work.recompute == "full":
+            twin = rows[index + 1]
+            assert twin.model == rows[index].model, "each model stands twice: full, then selective"
+            ratios[twin.model] = float((1 + error[index]) / (1 + error[index + 1]) - 1)
+    return ratios

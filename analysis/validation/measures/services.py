@@ -39,7 +39,7 @@ def _folder() -> Path:
 
 @functools.cache
 def _systems(model: str = "llama2-70b") -> list[Measured]:
-    return [each for each in serving.mlperf(_folder()) if each.model == model]
+    return [system for system in serving.mlperf(_folder()) if system.model == model]
 
 
 def serving_error(_: ScenarioRunner, __: int, of: str, model: str = "llama2-70b") -> MeasuredQuantity:
@@ -68,15 +68,15 @@ def serving_kept(
 
     Ours is the largest load of Poisson arrivals at which 99 % of the requests of a replay meet both limits.
     """
-    systems = [each for each in _systems() if scenario in each.tokens_per_s]
-    measured = np.array([each.tokens_per_s[scenario] / each.tokens_per_s["Offline"] for each in systems])
+    systems = [system for system in _systems() if scenario in system.tokens_per_s]
+    measured = np.array([system.tokens_per_s[scenario] / system.tokens_per_s["Offline"] for system in systems])
     # Systems of the same kind differ by a few tokens of an answer: one of each is replayed.
-    kinds = {(each.accelerator, each.release): each for each in systems}
+    kinds = {(system.accelerator, system.release): system for system in systems}
     kept = [
-        [_load_within(each, *_LIMITS[scenario], lab.seed + seed) for each in kinds.values()]
+        [_load_within(system, *_LIMITS[scenario], lab.seed + seed) for system in kinds.values()]
         for seed in range(replications)
     ]
-    weights = [sum((each.accelerator, each.release) == kind for each in systems) for kind in kinds]
+    weights = [sum((system.accelerator, system.release) == kind for system in systems) for kind in kinds]
     return estimate(np.average(kept, axis=1, weights=weights) - measured.mean())
 
 
@@ -115,12 +115,12 @@ def serving_run(
     service = {"engine": "trt-llm", "overload": {"use": "reject"}, **service}
     service["demand"] = {"rate": "0.1 per s", **service["demand"]}
     prepared = lab.scenario(_replicas(service["replicas"], Cluster={"fabric": {"rails": 4}, **cluster}, **service))
-    found = sim.services_of(sim.examine(prepared.scenario))[0]
+    service_plan = sim.services_of(sim.examine(prepared.scenario))[0]
     if scenario == "Offline":
-        rate = largest_rate(found.replica, found.requests) * found.spec.replicas
+        rate = largest_rate(service_plan.replica, service_plan.requests) * service_plan.spec.replicas
     else:
-        rate = describe_service(found, None).slo_goodput_per_s or 0.0
-    return MeasuredQuantity(rate * float(found.requests.output))
+        rate = describe_service(service_plan, None).slo_goodput_per_s or 0.0
+    return MeasuredQuantity(rate * float(service_plan.requests.output))
 
 
 def serving_in_flight(_: ScenarioRunner, __: int) -> MeasuredQuantity:
@@ -129,11 +129,11 @@ def serving_in_flight(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     The room is that of the ranks with most of it: the table does not say how replicas were laid out.
     """
     ratios = []
-    for each in _systems():
-        gpus = each.replicas * each.replica.gpus
-        sizes = [replace(each.replica, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
-        room = max(largest_batch(size, Requests(*each.requests[:2])) * gpus / size.gpus for size in sizes)
-        ratios += [each.tokens_per_s[name] * seconds / room for name, seconds in each.tpot_s.items()]
+    for system in _systems():
+        gpus = system.replicas * system.replica.gpus
+        sizes = [replace(system.replica, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
+        room = max(largest_batch(size, Requests(*system.requests[:2])) * gpus / size.gpus for size in sizes)
+        ratios += [system.tokens_per_s[name] * seconds / room for name, seconds in system.tpot_s.items()]
     return MeasuredQuantity(max(ratios))
 
 
@@ -143,13 +143,13 @@ def serving_teeth(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     Each replica has a factor of its own, the best for it, with prompts and without: what is left is the shape.
     """
     dense = serving.kinds(serving.read(_folder() / "served_agg.csv")[0])[0]
-    found = []
+    errors = []
     for hit in (1.0, 0.0):
         logs = [
             np.log1p(serving.errors([group._replace(requests=group.requests._replace(hit=hit))], {})) for group in dense
         ]
-        found.append(mape(np.concatenate([np.expm1(each - np.median(each)) for each in logs])))
-    return MeasuredQuantity(found[0] - found[1])
+        errors.append(mape(np.concatenate([np.expm1(parts - np.median(parts)) for parts in logs])))
+    return MeasuredQuantity(errors[0] - errors[1])
 
 
 # Replicas that fail, beside exact laws. Those of 24 nodes are the ones of the chain: a GPU fails every 20,000 h, starts
@@ -238,10 +238,10 @@ def serving_lost_tokens(lab: ScenarioRunner, replications: int, cv: float) -> Me
 
     A failure takes half of the answers in flight, which are longer than others by 1 + cv².
     """
-    asked = {"rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211, "cv": cv}}
-    prepared = lab.scenario(_replicas(1, demand=asked))
+    demand = {"rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211, "cv": cv}}
+    prepared = lab.scenario(_replicas(1, demand=demand))
     plan, replica = prepared.services[0], sim.services_of(sim.examine(prepared.scenario))[0].replica
-    sigma, found = math.sqrt(math.log1p(cv**2)), []
+    sigma, ratios = math.sqrt(math.log1p(cv**2)), []
     for seed in range(replications):
         rng = np.random.default_rng([lab.seed, seed])
         sizes = np.maximum(np.rint(211 * np.exp(sigma * rng.standard_normal(_REPLAYED) - sigma**2 / 2)), 1).astype(int)
@@ -251,19 +251,19 @@ def serving_lost_tokens(lab: ScenarioRunner, replications: int, cv: float) -> Me
         made = float((served.output / 2 * (served.last - served.first)).sum() / times[-1])
         mean = Requests(1155.0, float(sizes.mean()))
         batch = batch_of_load(replica, mean, _REPLAYED / float(times[-1]))
-        found.append(made / (batch * plan.whole * mean.output / 2))
-    return estimate(found)
+        ratios.append(made / (batch * plan.whole * mean.output / 2))
+    return estimate(ratios)
 
 
 def serving_mean_time(lab: ScenarioRunner, replications: int, load: float) -> MeasuredQuantity:
     """Return the time per token of a replay at a load of what it carries, over that of the fluid [-]."""
     prepared = lab.scenario(_replicas(1, demand={"rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211}}))
-    found = sim.services_of(sim.examine(prepared.scenario))[0]
-    rate, ratios = load * found.carried, []
+    service = sim.services_of(sim.examine(prepared.scenario))[0]
+    rate, ratios = load * service.carried, []
     for seed in range(replications):
         times = np.cumsum(np.random.default_rng([lab.seed, seed]).exponential(1 / rate, _REPLAYED))
-        served = replay(found.replica, [Request(at, 1155, 211) for at in times.tolist()])
-        expected = batch_of_load(found.replica, found.requests, rate) / (rate * 211)
+        served = replay(service.replica, [Request(at, 1155, 211) for at in times.tolist()])
+        expected = batch_of_load(service.replica, service.requests, rate) / (rate * 211)
         ratios.append(float(served.tpot[_REPLAYED // 10 :].mean()) / expected)
     return estimate(ratios)
 
@@ -273,13 +273,13 @@ def serving_stability(_: ScenarioRunner, __: int) -> MeasuredQuantity:
 
     Admission keeps room for whole answers: what on-demand admission pays for evictions is not in the closed form.
     """
-    asked = {"rate": "1 per s", "input": {"mean": 2000}, "output": {"mean": 500}}
-    system = _replicas(1, engine="trt-llm", batch={"longest": 500}, demand=asked, parallelism={"tensor": 4})
-    found = sim.services_of(sim.examine(sim.parse(system | {"seed": 1})))[0]
-    served = replay(found.replica, [Request(0.0, 2000, 500)] * 3000, longest=500)
+    demand = {"rate": "1 per s", "input": {"mean": 2000}, "output": {"mean": 500}}
+    system = _replicas(1, engine="trt-llm", batch={"longest": 500}, demand=demand, parallelism={"tensor": 4})
+    service = sim.services_of(sim.examine(sim.parse(system | {"seed": 1})))[0]
+    served = replay(service.replica, [Request(0.0, 2000, 500)] * 3000, longest=500)
     ends = np.sort(served.last)
     rate = 1500 / float(ends[2249] - ends[749])
-    return MeasuredQuantity(rate / float(largest_rate(found.replica, found.requests)))
+    return MeasuredQuantity(rate / float(largest_rate(service.replica, service.requests)))
 
 
 def serving_hardware(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 @functools.cache
 def _dense() -> tuple[MeasuredSteps, Array]:
     """Return the published steps of models without experts, and our errors on them [-]."""
-    steps = read_steps(default_folder())
-    return steps, _errors(steps.rows)
+    table = read_steps(default_folder())
+    return table, _errors(table.rows)
 
 
 def forget() -> None:
@@ -86,11 +86,11 @@ def steps_error(
     dense, error = _dense()
     if of == "large":
         return MeasuredQuantity(large_mape(dense.rows, error))
-    places = sources(dense.rows)
+    indices = sources(dense.rows)
     if of == "megatron":
-        error = error[[place for name in MEGATRON for place in places[name]]]
+        error = error[[index for name in MEGATRON for index in indices[name]]]
     elif of == "tuned":
-        error = error[[place for place in places["korthikanti"] if dense.rows[place].work.gpus < 2000]]
+        error = error[[index for index in indices["korthikanti"] if dense.rows[index].work.gpus < 2000]]
     return MeasuredQuantity(mape(error))
 
 
@@ -103,17 +103,17 @@ def steps_bias(_: ScenarioRunner, __: int, source: str) -> MeasuredQuantity:
 def strong_scaling(_: ScenarioRunner, __: int, gpus: int) -> MeasuredQuantity:
     """Return modelled over published time of a step of 177B at a fixed batch, by the number of GPUs [-]."""
     dense, error = _dense()
-    (place,) = (place for place in sources(dense.rows)[STRONG] if dense.rows[place].work.gpus == gpus)
-    return MeasuredQuantity(1 + float(error[place]))
+    (index,) = (index for index in sources(dense.rows)[STRONG] if dense.rows[index].work.gpus == gpus)
+    return MeasuredQuantity(1 + float(error[index]))
 
 
 def strong_loss(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return the MFU that the same model loses from 96 to 4,608 GPUs [points]."""
     dense, error = _dense()
-    places = sources(dense.rows)[STRONG]
+    indices = sources(dense.rows)[STRONG]
     first, last = (
-        utilisation(dense.rows[place], dense.rows[place].measured * (1 + error[place]))
-        for place in (places[0], places[-1])
+        utilisation(dense.rows[index], dense.rows[index].measured * (1 + error[index]))
+        for index in (indices[0], indices[-1])
     )
     return MeasuredQuantity(100 * (first - last))
 
@@ -178,8 +178,8 @@ def bubble(
     chip = replace(accelerators()["a100"], memory_bandwidth=math.inf)
     shares = replace(steps.efficiencies(chip, "bf16"), attention=math.inf)
     constants = replace(steps.constants(), launch=0.0, overhead=0.0)
-    found = breakdown(work, Machine(chip, shares, Links(*[Link(math.inf)] * 7), constants))
-    return MeasuredQuantity(found.bubble / (found.total - found.bubble))
+    step = breakdown(work, Machine(chip, shares, Links(*[Link(math.inf)] * 7), constants))
+    return MeasuredQuantity(step.bubble / (step.total - step.bubble))
 
 
 def rerouted(
@@ -250,8 +250,8 @@ def gpu_memory(
             fused_attention=False,
         )
     )
-    found = use.activations if part == "activations" else use.weights + use.gradients + use.optimizer
-    return MeasuredQuantity(found / _GIB)
+    size = use.activations if part == "activations" else use.weights + use.gradients + use.optimizer
+    return MeasuredQuantity(size / _GIB)
 
 
 # Start-up, rates of collectives, and the switches and cables of published clusters.
