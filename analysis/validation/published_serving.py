@@ -10,6 +10,7 @@ import numpy as np
 
 from ettrick.analysis.validation.published_steps import each_record
 from ettrick.sim import catalog
+from ettrick.sim.steps.recommender import recommend
 from ettrick.sim.steps.serving import (
     IDLE_GPU,
     DisaggregatedPools,
@@ -240,7 +241,7 @@ class Measured(NamedTuple):
     ttft_s: dict[str, float]
 
 
-MLPERF = {"H100-SXM-80GB": "H100", "H200-SXM-141GB": "H200", "B200-SXM-180GB": "B200"}
+_MLPERF = {"H100-SXM-80GB": "H100", "H200-SXM-141GB": "H200", "B200-SXM-180GB": "B200"}
 
 _QUESTIONS = {"llama2-70b": 294.0, "mixtral-8x7b": 350.0}
 """Mean tokens of a prompt of MLPerf's chat models; not in its logs: assumed [-].
@@ -262,7 +263,7 @@ def mlperf(data: Path) -> list[Measured]:
     systems: dict[tuple[str, ...], dict[str, Record]] = defaultdict(dict)
     for row in each_record(data / "mlperf_inference_llm.csv", dict):
         model = row["model"].removesuffix("-99.9").removesuffix("-99")
-        if row["accelerator"] in MLPERF and row["nodes"] == "1" and model in _QUESTIONS and row["tokens_per_s"]:
+        if row["accelerator"] in _MLPERF and row["nodes"] == "1" and model in _QUESTIONS and row["tokens_per_s"]:
             if row["system"].endswith("MaxQ"):
                 continue
             key = (row["release"], row["submitter"], row["system"], row["accelerator"], model)
@@ -271,7 +272,7 @@ def mlperf(data: Path) -> list[Measured]:
     for (release, _, _, accelerator, model), rows in systems.items():
         if "Offline" not in rows:
             continue
-        offline_row, gpu = rows["Offline"], MLPERF[accelerator]
+        offline_row, gpu = rows["Offline"], _MLPERF[accelerator]
         rates = {scenario: float(row["tokens_per_s"]) for scenario, row in rows.items()}
         answer = rates["Offline"] / float(offline_row["samples_per_s"])
         requests = Requests(_QUESTIONS[model], answer, spread=SPREAD, whole=1 + SPREAD**2)
@@ -317,6 +318,27 @@ def first_tokens(systems: Iterable[Measured]) -> Array:
             replica = dataclasses.replace(system.replica, factor=factor)
             deviations.append(float(time_to_first_token(replica, batch, system.requests)) / measured - 1)
     return np.array(deviations)
+
+
+_PAIRS = 270.0
+"""Mean pairs of a query of MLPerf's recommender, of 100 to 700; assumed [-]."""
+
+
+def recommended(data: Path) -> dict[str, Array]:
+    """Return the errors of offline queries a second of DLRM-v2, which no fit has seen, by what was asked [-].
+
+    Every GPU has all tables at 8 bits; for 99.9 % of the accuracy cross layers are at 16 bits (configuration as below).
+    """
+    deviations: dict[str, list[float]] = defaultdict(list)
+    model, constants = catalog.recommenders()["dlrm-v2"], catalog.serving_constants()
+    for row in each_record(data / "mlperf_inference_dlrm.csv", dict):
+        if row["accelerator"] in _MLPERF and row["scenario"] == "Offline" and not row["system"].endswith("MaxQ"):
+            chip = catalog.accelerators()[_MLPERF[row["accelerator"]].lower()]
+            cross: Precision = "bf16" if row["model"].endswith("99.9") else "fp8"
+            seconds = float(recommend(model, chip, constants, _PAIRS, interaction=cross).total)
+            rate = float(row["samples_per_s"]) / int(row["accelerators"])
+            deviations[f"{row['model']} {_MLPERF[row['accelerator']]}"].append(1 / seconds / rate - 1)
+    return {name: np.array(values) for name, values in deviations.items()}
 
 
 _LIMIT = 500.0

@@ -13,7 +13,6 @@ import numpy as np
 from ettrick.analysis.amounts import empty_table, percent_text
 from ettrick.analysis.terminal import console
 from ettrick.analysis.validation.published_serving import (
-    MLPERF,
     MODELS,
     disaggregated,
     errors,
@@ -25,11 +24,11 @@ from ettrick.analysis.validation.published_serving import (
     offline,
     phases,
     read,
+    recommended,
     soft,
 )
 from ettrick.analysis.validation.published_steps import default_folder, each_record, mape
 from ettrick.sim import catalog
-from ettrick.sim.steps.recommender import recommend
 from ettrick.sim.steps.serving import Replica, Requests, traffic
 from tests.calibrate.outcome import error_cells
 
@@ -116,27 +115,6 @@ def one_factor(found: Mapping[str, Array]) -> Array:
         by_gpu[name.rpartition(" ")[2]].append(1 + errors_)
     ratios = [np.concatenate(parts) for parts in by_gpu.values()]
     return np.concatenate([each / np.median(each) - 1 for each in ratios])
-
-
-_PAIRS = 270.0
-"""Mean pairs of a query of MLPerf's recommender, of 100 to 700; assumed [-]."""
-
-
-def recommended(data: Path) -> dict[str, Array]:
-    """Return the errors of offline queries a second of DLRM-v2, which no fit has seen, by what was asked [-].
-
-    Every GPU has all tables at 8 bits; for 99.9 % of the accuracy cross layers are at 16 bits (configuration as below).
-    """
-    found: dict[str, list[float]] = defaultdict(list)
-    model, constants = catalog.recommenders()["dlrm-v2"], catalog.serving_constants()
-    for row in each_record(data / "mlperf_inference_dlrm.csv", dict):
-        if row["accelerator"] in MLPERF and row["scenario"] == "Offline" and not row["system"].endswith("MaxQ"):
-            chip = catalog.accelerators()[MLPERF[row["accelerator"]].lower()]
-            cross: Precision = "bf16" if row["model"].endswith("99.9") else "fp8"
-            seconds = float(recommend(model, chip, constants, _PAIRS, interaction=cross).total)
-            rate = float(row["samples_per_s"]) / int(row["accelerators"])
-            found[f"{row['model']} {MLPERF[row['accelerator']]}"].append(1 / seconds / rate - 1)
-    return {name: np.array(values) for name, values in found.items()}
 
 
 def powers(data: Path) -> tuple[dict[str, tuple[float, float, float]], dict[str, Array]]:

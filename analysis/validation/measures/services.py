@@ -50,8 +50,9 @@ def serving_error(_: ScenarioRunner, __: int, of: str, model: str = "llama2-70b"
         return MeasuredQuantity(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
     if of == "phases":
         return MeasuredQuantity(float(np.abs(serving.phases(data)[1]).mean(axis=0).max()))
-    if of == "offline":
-        return MeasuredQuantity(mape(np.concatenate(list(serving.offline(data, {}).values()))))
+    if of in ("offline", "dlrm"):
+        parts = serving.offline(data, {}) if of == "offline" else serving.recommended(data)
+        return MeasuredQuantity(mape(np.concatenate(list(parts.values()))))
     if of == "disaggregated":
         return MeasuredQuantity(mape(serving.disaggregated(data)[0]))
     if of == "node":
