@@ -939,37 +939,30 @@ class HostLists:
     """Expands lists of hosts, and remembers those that it has seen."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, ...]] = {}
-
-    def expand(self, text: str) -> tuple[str, ...]:
-        """Return the names of a list of hosts.
-
-        Raises
-        ------
-        ValueError
-            If brackets do not close, a range falls, or the list was cut.
-        """
-        found = self._known.get(text)
-        if found is None:
-            if len(self._known) > 100_000:
-                self._known.clear()
-            found = self._known[text] = tuple(_expanded(text))
-        return found
+        self.expand = functools.lru_cache(100_000)(_expanded)
 
 
-def _expanded(text: str) -> Iterator[str]:
+def _expanded(text: str) -> tuple[str, ...]:
+    """Return the names of a list of hosts.
+
+    Raises
+    ------
+    ValueError
+        If brackets do not close, a range falls, or the list was cut.
+    """
     if text.rstrip().endswith(("...", "…", "+")):
         raise ValueError(f"the list of hosts '{text}' was cut")
+    names: list[str] = []
     depth, start = 0, 0
-    for at, letter in enumerate(text + ","):
+    for index, letter in enumerate(text + ","):
         depth += (letter == "[") - (letter == "]")
         if letter == "," and depth == 0:
-            part = text[start:at].strip()
-            start = at + 1
-            if part:
-                yield from _product(part)
+            part = text[start:index].strip()
+            start = index + 1
+            names += _product(part) if part else ()
     if depth:
         raise ValueError(f"the list of hosts '{text}' has a bracket that does not close")
+    return tuple(names)
 
 
 def _product(text: str) -> list[str]:
@@ -983,18 +976,18 @@ def _product(text: str) -> list[str]:
 
 
 def _range(text: str) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for part in text.split(","):
         low, dash, high = part.strip().partition("-")
         if not dash:
-            found.append(low)
+            names.append(low)
             continue
         if not (low.isdigit() and high.isdigit()) or int(high) < int(low):
             raise ValueError(f"'{part}' is no range of hosts")
         if int(high) - int(low) >= MOST_HOSTS:
             raise ValueError(f"'{part}' names more than {MOST_HOSTS:,} hosts")
-        found += [f"{number:0{len(low)}}" for number in range(int(low), int(high) + 1)]
-    return found
+        names += [f"{number:0{len(low)}}" for number in range(int(low), int(high) + 1)]
+    return names
 
 
 # Names of one host: short or full, in any case.

@@ -116,7 +116,7 @@ def top_decile_share(faults: Faults) -> float:
 def lasting_difference(faults: Faults) -> float:
     """Return the squared variation between nodes that the two halves of a trace share [-]; 0 for equal nodes."""
     early = faults.start < faults.days / 2
-    first, second = (np.bincount(faults.node[mine], minlength=faults.nodes) for mine in (early, ~early))
+    first, second = (np.bincount(faults.node[rows], minlength=faults.nodes) for rows in (early, ~early))
     return split_half(first, second).value
 
 
@@ -238,7 +238,7 @@ def simulated(
     by_enter = np.argsort(enter)
     enter, leave = enter[by_enter], (history.leave[by_enter] - history.start) / DAY
     unit = history.unit[by_enter]
-    found = []
+    traces = []
     # What was read stays: or all of it is looked through for garbage with every simulation.
     gc.freeze()
     for number in range(count):
@@ -246,12 +246,12 @@ def simulated(
         rows = np.fromiter(itertools.chain.from_iterable(outages), np.float64, 4 * len(outages)).reshape(-1, 4)
         node, start = order[rows[:, 0].astype(np.int64)], rows[:, 1] / DAY
         at = np.searchsorted(enter, node * (days + 1) + start, side="right") - 1
-        kept = (at >= 0) & (unit[at] == node) & (start < leave[at])
-        node, start, end = node[kept], start[kept], np.minimum(rows[kept, 2] / DAY, leave[at[kept]])
-        found.append(Faults(node, start, end, len(history.nodes), days))
+        seen = (at >= 0) & (unit[at] == node) & (start < leave[at])
+        node, start, end = node[seen], start[seen], np.minimum(rows[seen, 2] / DAY, leave[at[seen]])
+        traces.append(Faults(node, start, end, len(history.nodes), days))
         progress(number + 1, count)
     gc.unfreeze()
-    return found
+    return traces
 
 
 def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> list[CheckSummary]:
@@ -262,10 +262,10 @@ def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> li
     drawn = np.array([statistics(each) for each in traces])
     result = []
     for at, name in enumerate(NAMES if has_ends else NAMES[:-WITH_ENDS]):
-        mine = drawn[:, at][~np.isnan(drawn[:, at])]
-        if len(mine) < 10 or math.isnan(data[at]):
+        values = drawn[:, at][~np.isnan(drawn[:, at])]
+        if len(values) < 10 or math.isnan(data[at]):
             continue
-        low, middle, high = (float(x) for x in np.quantile(mine, [0.025, 0.5, 0.975]))
+        low, middle, high = (float(x) for x in np.quantile(values, [0.025, 0.5, 0.975]))
         result.append(
             CheckSummary(
                 name=name, data=float(data[at]), low=low, median=middle, high=high,

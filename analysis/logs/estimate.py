@@ -161,14 +161,14 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
     of_mu = float(x.min()) - MOST_SIGMA, float(x.max()) + MOST_SIGMA
     if parts == 1:
         log_sigma = math.log(max(float(seen.std()), LEAST_SIGMA))
-        found = _minimum(
+        point = _minimum(
             lambda p: -float(terms(p[0], math.exp(p[1])).sum()), [float(seen.mean()), log_sigma], [of_mu, LOG_SIGMA]
         )
-        sigma = math.exp(found[1])
-        root = _curvature(lambda p: float(terms(p[0], math.exp(p[1])).sum()), np.array(found))
+        sigma = math.exp(point[1])
+        root = _curvature(lambda p: float(terms(p[0], math.exp(p[1])).sum()), np.array(point))
         first, second = np.sqrt((root**2).sum(axis=1))
-        whole = float(terms(found[0], sigma).sum())
-        return Mixed(((1.0, math.exp(found[0]), sigma),), whole, 2, (float(first), float(second)))
+        whole = float(terms(point[0], sigma).sum())
+        return Mixed(((1.0, math.exp(point[0]), sigma),), whole, 2, (float(first), float(second)))
     best: Mixed | None = None
     exact = x, is_done, np.ones(len(x))
     cells, number = np.unique(np.round(x * 200) * 2 + is_done, return_counts=True)
@@ -193,11 +193,11 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
             return -total(np.logaddexp(first - np.logaddexp(0, -p[0]), second - np.logaddexp(0, p[0])))
 
         x, is_done, count = counted
-        found = _minimum(negative, start, [(-5.0, 5.0), of_mu, (LOG_SIGMA[0], 2.0), of_mu, (LOG_SIGMA[0], 2.0)])
+        point = _minimum(negative, start, [(-5.0, 5.0), of_mu, (LOG_SIGMA[0], 2.0), of_mu, (LOG_SIGMA[0], 2.0)])
         x, is_done, count = exact
-        weight, (first, one, second, two) = 1 / (1 + math.exp(-found[0])), map(math.exp, found[1:])
+        weight, (first, one, second, two) = 1 / (1 + math.exp(-point[0])), map(math.exp, point[1:])
         pair = sorted(((weight, first, one), (1 - weight, second, two)), key=lambda part: part[1])
-        fit = Mixed(tuple(pair), -negative(np.asarray(found)), 5)
+        fit = Mixed(tuple(pair), -negative(np.asarray(point)), 5)
         if best is None or fit.log_likelihood > best.log_likelihood:
             best = fit
     return best if best is not None else two_lognormals(time, done, parts=1)
@@ -205,11 +205,11 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
 
 def duration_law(time: ArrayLike, done: ArrayLike) -> Mixed:
     """Return one log-normal law of durations, or two where that is clearly better and there are enough."""
-    one = two_lognormals(time, done, parts=1)
+    single = two_lognormals(time, done, parts=1)
     if int(np.sum(np.asarray(done))) < SOME:
-        return one
-    two = two_lognormals(time, done, parts=2)
-    return two if two.aic < one.aic - BETTER else one
+        return single
+    mixture = two_lognormals(time, done, parts=2)
+    return mixture if mixture.aic < single.aic - BETTER else single
 
 
 # Trend, change points, dispersion.
@@ -309,15 +309,15 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list
     while edges[-1]:
         edges.append(int(where[edges[-1]]))
     edges.reverse()
-    found = []
+    points = []
     for a, b, c in zip(edges, edges[1:], edges[2:], strict=False):
         ends = np.array([a, b])
         (whole, second), (first, *_) = costs(ends, c), costs(ends[:1], b)
         before, after = rates(ends[:1], b)[0], rates(ends[1:], c)[0]
-        found.append(
+        points.append(
             ChangePoint(b, float(before), float(after), float(2 * (whole - first - second) / max(spread, 1.0)))
         )
-    return found
+    return points
 
 
 def mean_cumulative(time: ArrayLike, edges: Array, exposure: Array) -> Array:
@@ -473,14 +473,14 @@ def split_half(first: ArrayLike, second: ArrayLike) -> Estimate:
     value = float(product.mean()) / (means[0] * means[1]) - 1
     # Half an event where no unit failed in both halves.
     middle = math.log(max(float(product.sum()), 0.5) / len(a) / (means[0] * means[1]))
-    own = 0.0
+    measured = 0.0
     if product.any():
-        own = float(np.std(product / product.mean() - a / means[0] - b / means[1], ddof=1)) / root
+        measured = float(np.std(product / product.mean() - a / means[0] - b / means[1], ddof=1)) / root
     noise = [max(x.var() / mean - mean * max(value, 0.0), 1.0) / mean for x, mean in zip((a, b), means, strict=True)]
 
     def error(log: float) -> float:
         cv2 = max(math.expm1(log), 0.0)
-        return max(own, math.sqrt(_variance_of_product(cv2, *noise)) / root / (1 + cv2))
+        return max(measured, math.sqrt(_variance_of_product(cv2, *noise)) / root / (1 + cv2))
 
     edges = []
     for sign, far in ((-1, middle - 2 * error(middle)), (1, math.log1p(MOST_CV2))):
@@ -771,16 +771,16 @@ class ClusterModel:
         weights = np.exp(weights - weights.max())
         cumulative = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(cumulative, (np.arange(count - 1) + generator.random()) / (count - 1))
-        found = [
+        fits = [
             Clustering(best.name, *free.parameters(points[at]), log_likelihood=values[at])
             for at in np.minimum(chosen, len(points) - 1)
         ]
         if lasting is not None:
             spread = math.log(lasting.high / lasting.low) / 3.92
-            cv2 = best.cv2 * np.exp(spread * generator.standard_normal(len(found)))
-            found = [replace(a, cv2=float(b)) for a, b in zip(found, np.clip(cv2, LEAST_CV2, MOST_CV2), strict=True)]
-        order = generator.permutation(len(found))
-        return [best, *(found[at] for at in order)]
+            cv2 = best.cv2 * np.exp(spread * generator.standard_normal(len(fits)))
+            fits = [replace(a, cv2=float(b)) for a, b in zip(fits, np.clip(cv2, LEAST_CV2, MOST_CV2), strict=True)]
+        order = generator.permutation(len(fits))
+        return [best, *(fits[at] for at in order)]
 
 
 @functools.lru_cache(maxsize=64)
@@ -885,18 +885,18 @@ def _minimum(
     from scipy.optimize import minimize
 
     begin = np.clip(np.asarray(start, dtype=np.float64), *np.array(box).T)
-    found = minimize(function, begin, method="L-BFGS-B", bounds=box, options={"ftol": 1e-12})
-    if found.success:
-        return [float(x) for x in found.x]
-    simplex = np.clip(np.vstack([found.x, found.x + 0.05 * np.eye(len(found.x))]), *np.array(box).T)
+    minimum = minimize(function, begin, method="L-BFGS-B", bounds=box, options={"ftol": 1e-12})
+    if minimum.success:
+        return [float(x) for x in minimum.x]
+    simplex = np.clip(np.vstack([minimum.x, minimum.x + 0.05 * np.eye(len(minimum.x))]), *np.array(box).T)
     refined = minimize(
         function,
-        found.x,
+        minimum.x,
         method="Nelder-Mead",
         bounds=box,
-        options={"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(found.x)},
+        options={"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(minimum.x)},
     )
-    return [float(x) for x in (refined if refined.fun < found.fun else found).x]
+    return [float(x) for x in (refined if refined.fun < minimum.fun else minimum).x]
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:

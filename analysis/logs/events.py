@@ -750,7 +750,7 @@ def _near(
     return [(node, t) for node, ts in pairs for t in ts[bisect.bisect_left(ts, low) : bisect.bisect_right(ts, high)]]
 
 
-def _hit(tables: Tables, history: History, hosts: HostLists, hits: set[tuple[str, float]], found: Blame) -> None:
+def _hit(tables: Tables, history: History, hosts: HostLists, hits: set[tuple[str, float]], result: Blame) -> None:
     """Count the outages of nodes on which one of the largest jobs ran, and of these those that ended it."""
     busy: dict[str, list[tuple[float, float]]] = {node: [] for node in history.nodes}
     for attempt in largest(tables.attempts):
@@ -768,8 +768,8 @@ def _hit(tables: Tables, history: History, hosts: HostLists, hits: set[tuple[str
         at = bisect.bisect_right(spans, (event.t, math.inf)) - 1
         # A job may end minutes before its node is taken out.
         if any(begin <= event.t and event.t - BEFORE <= over for begin, over in spans[max(at - 2, 0) : at + 1]):
-            found.faults += 1
-            found.hit += (event.node, event.t) in hits
+            result.faults += 1
+            result.hit += (event.node, event.t) in hits
 
 
 def largest(attempts: Sequence[LoggedAttempt]) -> list[LoggedAttempt]:
@@ -780,9 +780,9 @@ def largest(attempts: Sequence[LoggedAttempt]) -> list[LoggedAttempt]:
 
 def attempts_of(tables: Tables) -> dict[str, list[LoggedAttempt]]:
     """Return the attempts of each job, in order of their start."""
-    found: dict[str, list[LoggedAttempt]] = defaultdict(list)
+    attempts: dict[str, list[LoggedAttempt]] = defaultdict(list)
     for attempt in tables.attempts:
-        found[attempt.job].append(attempt)
-    for mine in found.values():
-        mine.sort(key=lambda attempt: attempt.t_submit if math.isnan(attempt.t_start) else attempt.t_start)
-    return found
+        attempts[attempt.job].append(attempt)
+    for runs in attempts.values():
+        runs.sort(key=lambda attempt: attempt.t_submit if math.isnan(attempt.t_start) else attempt.t_start)
+    return attempts

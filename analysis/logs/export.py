@@ -57,15 +57,15 @@ def files(prepared: Prepared, result: Result, window: tuple[float, float] = (-ma
         (name, str(prepared.gpus_per_node), f"r{int(rack):03}", _text(0.0))
         for name, rack in zip(names, racks, strict=True)
     ]
-    found = {
+    texts = {
         "nodes.csv": _lines(inventory, ","),
         "events.txt": _node_events(prepared, result, names, window),
         "sacct.txt": _sacct(prepared, result, names, window),
         "rules.yaml": _rules(prepared),
     }
-    logged = (each for at in range(len(prepared.jobs)) for each in _steps(prepared, result, at))
+    logged = (entry for at in range(len(prepared.jobs)) for entry in _steps(prepared, result, at))
     steps = "".join(f"{json.dumps(line)}\n" for moment, line in logged if window[0] <= moment < window[1])
-    return {**found, "train.jsonl": steps} if steps else found
+    return {**texts, "train.jsonl": steps} if steps else texts
 
 
 def _text(moment: float) -> str:

@@ -82,8 +82,8 @@ def fit(
     spells, incidents_relapse = _spells(history, has_incidents=bool(used))
     verdict = estimate.clustering(spells, lasting)
     model = ClusterModel(spells)
-    held = lasting if verdict.contradicted and verdict.frailty == "yes" else None
-    draws = model.draws(verdict.chosen, DRAWS, lasting=held) if model.events else [verdict.chosen] * DRAWS
+    frailty = lasting if verdict.contradicted and verdict.frailty == "yes" else None
+    draws = model.draws(verdict.chosen, DRAWS, lasting=frailty) if model.events else [verdict.chosen] * DRAWS
     trend = _trend(history)
     wide = spread(history, outages, 1.0)
     total = estimate.rate(len(outages) / wide, up / wide)
@@ -143,9 +143,9 @@ def _spells(history: History, *, has_incidents: bool) -> tuple[UpTimes, bool]:
     spells = spells_of(history)
     if not has_incidents or int(spells.failed.sum()) < SOME:
         return spells, False
-    others = spells_of(history, incidents_relapse=True)
-    without, with_ = (ClusterModel(times).fit("relapse").log_likelihood for times in (spells, others))
-    return (others, True) if with_ > without else (spells, False)
+    relapsing = spells_of(history, incidents_relapse=True)
+    without, with_ = (ClusterModel(times).fit("relapse").log_likelihood for times in (spells, relapsing))
+    return (relapsing, True) if with_ > without else (spells, False)
 
 
 def estimated(value: Estimate, size: float = 1.0) -> found.Estimated:
@@ -269,17 +269,18 @@ def _causes(
     background = 1000 * verdict.chosen.mu * shares / max(shares.sum(), 1e-300)
     result = []
     for at, name in enumerate(names):
-        mine = [event for event in history.outages if event.cause == name]
-        alone = [event for event in mine if event.incident < 0]
-        is_counted, width = counts[at] >= FEW, spread(history, mine, wide)
+        events = [event for event in history.outages if event.cause == name]
+        alone = [event for event in events if event.incident < 0]
+        is_counted, width = counts[at] >= FEW, spread(history, events, wide)
         result.append(
             found.CauseSummary(
                 name=name, fault=rules.causes.get(name, "host"),
-                events=len(mine), in_incidents=len(mine) - len(alone),
-                rate=estimated(estimate.rate(len(mine) / width, up / width), 1000), background=float(background[at]),
+                events=len(events), in_incidents=len(events) - len(alone),
+                rate=estimated(estimate.rate(len(events) / width, up / width), 1000), background=float(background[at]),
                 method="counted" if is_counted or len(names) <= 2 else "shared",
                 repair=_repair(history, alone) if is_counted else None,
-                basis=dict(Counter(event.cause_basis for event in mine)), files=sorted({event.file for event in mine}),
+                basis=dict(Counter(event.cause_basis for event in events)),
+                files=sorted({event.file for event in events}),
             )
         )  # fmt: skip
     return result, shares

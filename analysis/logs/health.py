@@ -138,12 +138,12 @@ def read_nodes(log: LogReader) -> None:
                 log.source.rows += 1
         except (KeyError, TypeError, AttributeError, ValueError):
             log.drop("a node without its conditions", line)
-        taken = max((beat for _, beat in shots), default=math.nan)
-        if math.isnan(taken):
+        moment = max((beat for _, beat in shots), default=math.nan)
+        if math.isnan(moment):
             log.drop("a snapshot without a moment", line)
             continue
-        log.source.saw(taken)
-        log.reading.snapshots += (shot._replace(t=taken) for shot, _ in shots)
+        log.source.saw(moment)
+        log.reading.snapshots += (shot._replace(t=moment) for shot, _ in shots)
 
 
 def _snapshot(log: LogReader, node: Mapping[str, Any], line: int) -> tuple[rows.Snapshot, float]:
@@ -230,14 +230,14 @@ def _snapshots(reading: ReaderContext) -> list[Exposure]:
 def _ready_changes(now: rows.Snapshot, last: rows.Snapshot | None) -> Iterator[StateChange]:
     """Yield when a node went out of service or returned since the last snapshot."""
     keep = functools.partial(_shot_change, now, "ready", "not_responding", "Ready")
-    state, other = ("up", "down") if now.ready else ("down", "up")
+    state, opposite = ("up", "down") if now.ready else ("down", "up")
     if last is None:
         # One that was out before the first snapshot is no failure that was seen; it only was not there.
         if not now.ready:
             yield keep(now.t, "down", planned=True)
     elif now.since > last.t:
         if last.ready == now.ready:
-            yield keep((last.t + now.since) / 2, other, t_lo=last.t)
+            yield keep((last.t + now.since) / 2, opposite, t_lo=last.t)
         yield keep(now.since, state, quiet=now.ready)
     elif now.ready != last.ready:
         yield keep((last.t + now.t) / 2, state)
@@ -399,8 +399,8 @@ def _node_of(reading: ReaderContext, rule: Mapping[str, Any], name: Mapping[str,
     node, address = hosts[order[0]], _host(str(name.get(rule.get("address", "instance")) or ""))
     if address and node != address:
         reading.addresses.setdefault(address, set()).add(node)
-    others = (hosts[key] for key in order[1:] if not key.endswith("instance"))
-    reading.labels.add(tuple(dict.fromkeys((node, *others))))
+    rivals = (hosts[key] for key in order[1:] if not key.endswith("instance"))
+    reading.labels.add(tuple(dict.fromkeys((node, *rivals))))
     return node
 
 

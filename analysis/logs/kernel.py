@@ -68,9 +68,9 @@ def read_kernel(log: LogReader) -> None:
     rules, source = log.rules, log.source
     headers, faults, unnamed = _Headers(log), _Faults(log), _Faults(log)
     words = [*dict.fromkeys((_NAMES, *(rule.holds for rule in rules.kernel), *rules.fault_words))]
-    others = 0
+    rest = 0
     for number, text in _candidates(log, words):
-        others -= 1
+        rest -= 1
         header, message = headers.split(text)
         fault = _fault_of(message, rules)
         if fault is None:
@@ -78,7 +78,7 @@ def read_kernel(log: LogReader) -> None:
             if word or _word_in(text, words):
                 log.drop(f"a fault that no rule reads: {word or 'outside the message'}", number, sort="unread")
             else:
-                others += 1
+                rest += 1
             continue
         try:
             moment, node = headers.read(header, number)
@@ -86,13 +86,13 @@ def read_kernel(log: LogReader) -> None:
             reason = str(error) if isinstance(error, _NoMomentError | StrayError) else _NO_MOMENT
             log.drop(rules.foreign_to("line", text) or reason, number)
             continue
-        others += not (faults if node else unnamed).add(node or headers.alone, moment, fault, number)
+        rest += not (faults if node else unnamed).add(node or headers.alone, moment, fault, number)
     source.saw(*headers.span(log.ends))
     if headers.are_several(log.ends[0]):
         unnamed.leave_out(_SEVERAL)
-    others += source.lines
-    if others > 0:
-        log.drop("other lines of the kernel", 1, others, sort="normal")
+    rest += source.lines
+    if rest > 0:
+        log.drop("other lines of the kernel", 1, rest, sort="normal")
     log.tables.events += [*faults.events(), *unnamed.events()]
     log.tables.findings += headers.findings(source.rows)
 

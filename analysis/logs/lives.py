@@ -265,9 +265,9 @@ def _best(function: Callable[[float], float], low: float, high: float) -> float:
     """Return where a function of one positive number is largest."""
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(lambda x: -function(math.exp(x)), bounds=(math.log(low), math.log(high)), method="bounded",
+    best = minimize_scalar(lambda x: -function(math.exp(x)), bounds=(math.log(low), math.log(high)), method="bounded",
                             options={"xatol": 1e-8})  # fmt: skip
-    return math.exp(found.x)
+    return math.exp(best.x)
 
 
 def _limits(profile: Callable[[float], float], best: float, top: float, low: float, high: float) -> tuple[float, float]:
@@ -425,11 +425,11 @@ def _findings(batch: BatchSummary) -> list[str]:
 
 def files(document: LivesDocument, tables: Tables) -> dict[str, str]:
     """Return the files of the folder: a failure source whose batches have their laws, and what was dropped."""
-    first, *others = document.batches
+    first, *later = document.batches
     parts = sum(batch.parts for batch in document.batches)
     entry: dict[str, Any] = {"use": "component", "name": "part", "part": "gpu", "law": first.law}
-    if others:
-        entry["batches"] = [{"share": float(f"{b.parts / parts:.4g}"), "law": b.law} for b in others]
+    if later:
+        entry["batches"] = [{"share": float(f"{b.parts / parts:.4g}"), "law": b.law} for b in later]
     entry["source"] = "; ".join(
         f"{batch.name or 'all'}: {batch.failures} failures of {batch.parts} parts in {batch.years:,.0f} part-years, "
         f"{batch.chosen}" for batch in document.batches

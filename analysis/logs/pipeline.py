@@ -71,7 +71,7 @@ class OutcomeOfLives(NamedTuple):
     files: dict[str, str]
 
 
-def read_rules(own: str = "") -> Rules:
+def read_rules(file: str = "") -> Rules:
     """Return the rules that come with Ettrick, those of a user's file before them.
 
     Raises
@@ -80,18 +80,18 @@ def read_rules(own: str = "") -> Rules:
         If the file cannot be read, or is not of the form of ours.
     """
     content = yamlfile.load(Path(__file__).parent / "rules.yaml").data
-    if not own:
+    if not file:
         return Rules(content)
     try:
-        more = yamlfile.load(Path(own)).data
+        more = yamlfile.load(Path(file)).data
         unknown = sorted(set(more) - set(content))
         if not unknown:
             return Rules(content, more)
     except yamlfile.DocumentError as error:
-        raise LogError(f"{own}: {error}") from None
+        raise LogError(f"{file}: {error}") from None
     except (re.error, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise LogError(f"{own}: is not of the form of rules: {type(error).__name__} {error}") from None
-    raise LogError(f"{own}: unknown key '{unknown[0]}'{yamlfile.suggest(unknown[0], content)}")
+        raise LogError(f"{file}: is not of the form of rules: {type(error).__name__} {error}") from None
+    raise LogError(f"{file}: unknown key '{unknown[0]}'{yamlfile.suggest(unknown[0], content)}")
 
 
 def read(request: FitOptions, progress: Progress = lambda _done, _total: None) -> tuple[Tables, ReaderContext]:
@@ -153,8 +153,8 @@ def run(
     together = incidents(history)
     whose = blame(tables, history, reading.rules, reading.hosts) if tables.attempts else None
     if request.hider is not None:
-        known = {*reading.rules.causes, *reading.rules.causes.values()}
-        anonymise.of_tables(tables, history, reading.hosts, known, request.hider)
+        causes = {*reading.rules.causes, *reading.rules.causes.values()}
+        anonymise.of_tables(tables, history, reading.hosts, causes, request.hider)
         site = anonymise.of_site(site, request.hider) if site is not None else None
         provenance = provenance.model_copy(update={"command": "ettrick fit --anonymise"})
     tables.findings += site.contradictions(history.nodes) if site is not None else []
@@ -192,9 +192,9 @@ def run(
 
 def _of_lives(request: FitOptions, tables: Tables, provenance: Provenance) -> OutcomeOfLives:
     """Return the fit of a table of lives, which no other log goes with."""
-    others = [source.file for source in tables.sources if source.kind not in ("lives", "inventory")]
-    if others:
-        raise LogError(f"{others[0]}: lives of parts are fitted by themselves; fit the other logs without them")
+    strange = [source.file for source in tables.sources if source.kind not in ("lives", "inventory")]
+    if strange:
+        raise LogError(f"{strange[0]}: lives of parts are fitted by themselves; fit the other logs without them")
     if request.hider is not None:
         raise LogError("--anonymise: what is written about lives of parts has no serial number; fit them without it")
     document = lives.fit(tables, request.name, request.window, provenance)
@@ -204,7 +204,7 @@ def _of_lives(request: FitOptions, tables: Tables, provenance: Provenance) -> Ou
 def _check_sizes(tables: Tables, history: History, hosts: HostLists) -> None:
     """Count the nodes of attempts by their names where no column does, and leave out those of more than there are."""
     nodes, gpus = len(history.nodes), max(int(history.gpus.sum()), len(history.nodes))
-    kept = []
+    attempts = []
     for attempt in tables.attempts:
         if not attempt.node_count and attempt.nodes:
             with contextlib.suppress(ValueError):  # a list that was cut
@@ -212,8 +212,8 @@ def _check_sizes(tables: Tables, history: History, hosts: HostLists) -> None:
         if attempt.node_count > nodes or (history.gpus.any() and attempt.gpus > gpus):
             tables.drop(attempt.file, "a job larger than all nodes", attempt.line)
         else:
-            kept.append(attempt)
-    tables.attempts[:] = kept
+            attempts.append(attempt)
+    tables.attempts[:] = attempts
 
 
 def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveSummary]:
@@ -263,7 +263,7 @@ def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostSummar
     from ettrick.analysis.contest.precision import ReplicationsError
     from ettrick.analysis.ratios import ratios
 
-    found: dict[str, Any] = {}
+    goodputs: dict[str, Any] = {}
     for at, name in enumerate((write.SCENARIO, "replay.yaml")):
         try:
             prepared = sim.with_engine(sim.prepare(sim.load(folder / name)), COSTS)
@@ -276,8 +276,8 @@ def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostSummar
             return None
         gpus = prepared.jobs[0].gpus
         values = [ratios(prepared, result)["ettr"] for result in results]
-        found[name] = [ratio.amount / ratio.base for ratio in values if ratio.base]
-    model, outages = found[write.SCENARIO], found["replay.yaml"]
+        goodputs[name] = [ratio.amount / ratio.base for ratio in values if ratio.base]
+    model, outages = goodputs[write.SCENARIO], goodputs["replay.yaml"]
     if not model or not outages:
         return None
     training, mean = document.training, float(np.mean(model))

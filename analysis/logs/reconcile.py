@@ -54,10 +54,10 @@ def join_names(reading: ReaderContext) -> None:
 
 def _chosen(reading: ReaderContext, names: set[str]) -> dict[str, str]:
     """Return, for names in the labels of series, the label beside each that other series or logs have as a node."""
-    known = {short_name(name) for name in (*names, *(labels[0] for labels in reading.labels if len(labels) == 1))}
+    stems = {short_name(name) for name in (*names, *(labels[0] for labels in reading.labels if len(labels) == 1))}
     nodes: dict[str, set[str]] = defaultdict(set)
     for labels in reading.labels:
-        nodes[labels[0]].add(next((name for name in labels if short_name(name) in known), labels[0]))
+        nodes[labels[0]].add(next((name for name in labels if short_name(name) in stems), labels[0]))
     return {name: min(best) for name, best in nodes.items() if len(best) == 1 and name not in best}
 
 
@@ -113,8 +113,8 @@ def _rename(reading: ReaderContext, same: Mapping[str, str], lists: Mapping[str,
 
 def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Mapping[str, set[str]]) -> dict[str, str]:
     """Return the name that stands for each other one of the same node."""
-    known = {address: min(nodes) for address, nodes in addresses.items() if len(nodes) == 1}
-    same = {name: known[name] for name in names if name in known}
+    node_of = {address: min(nodes) for address, nodes in addresses.items() if len(nodes) == 1}
+    same = {name: node_of[name] for name in names if name in node_of}
     forms, unclear = same_hosts((names | set(same.values())) - same.keys(), stated)
     same |= forms
     same = {name: same.get(best, best) for name, best in same.items()}

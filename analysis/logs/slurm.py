@@ -106,9 +106,9 @@ def read_sacct(log: LogReader) -> None:
     attempts = _Attempts(log)
 
     def read(row: list[str], line: int) -> None:
-        job, other, *texts, limit, elapsed, tres = of_row([*row, ""])
-        job = other if "+" in other else job or other
-        if "." in job or "." in other:
+        job, full_job, *texts, limit, elapsed, tres = of_row([*row, ""])
+        job = full_job if "+" in full_job else job or full_job
+        if "." in job or "." in full_job:
             raise UnusedError("steps of jobs")
         if job.lower() in _SACCT["job"]:
             raise UnusedError("a header that is repeated")
@@ -136,25 +136,25 @@ def _joined(
 
     A line that would make too many fields begins a record of its own, and what stood before it was cut.
     """
-    held: list[str] = []
+    pending: list[str] = []
     began = 0
     for number, text in lines:
         row = _fields(text, delimiter, width)
-        if not held and (len(row) == width or not text.strip()):
+        if not pending and (len(row) == width or not text.strip()):
             if len(row) == width:
                 yield number, row
             continue
-        began = began if held else number
-        fields = "\n".join([*held, text]).split(delimiter)
-        if len(fields) >= width or len(held) >= 50:
-            yield from _ended(fields, text.split(delimiter) if held else [], (began, number), width, log)
-            held = []
-        elif held and text.count(delimiter) >= width - 2:
+        began = began if pending else number
+        fields = "\n".join([*pending, text]).split(delimiter)
+        if len(fields) >= width or len(pending) >= 50:
+            yield from _ended(fields, text.split(delimiter) if pending else [], (began, number), width, log)
+            pending = []
+        elif pending and text.count(delimiter) >= width - 2:
             log.drop("a record that was cut", began)
-            held, began = [text], number
+            pending, began = [text], number
         else:
-            held.append(text)
-    if held:
+            pending.append(text)
+    if pending:
         log.drop("a record that was cut", began)
 
 
@@ -466,25 +466,25 @@ def _change(
     log: LogReader, rule: dict[str, Any], match: re.Match[str], moment: float, names: Sequence[str], line: int
 ) -> None:
     """Keep what a line says of nodes; what no rule knows is shown without their names."""
-    rules, found, does = log.rules, match.groupdict(), str(rule["does"])
+    rules, fields, does = log.rules, match.groupdict(), str(rule["does"])
     if does == "state":
-        does = rules.node_state(found["state"]) or "show"
+        does = rules.node_state(fields["state"]) or "show"
     if does == "none":
         log.drop("other lines of slurmctld", line, sort="normal")
         return
     if does == "show":
-        text = re.sub(r"\d+", "#", match.string.partition(" ")[2].replace(found["node"], "NODE"))
+        text = re.sub(r"\d+", "#", match.string.partition(" ")[2].replace(fields["node"], "NODE"))
         log.drop(f"a fault that no rule reads: {text[:80]}", line, sort="unread")
         return
     log.source.rows += 1
     if does == "runs":
-        log.reading.starts.append((moment, found["node"]))
+        log.reading.starts.append((moment, fields["node"]))
     elif does == "job":
-        log.tables.blamed.setdefault(found["job"], []).extend((moment, name) for name in names)
+        log.tables.blamed.setdefault(fields["job"], []).extend((moment, name) for name in names)
     else:
-        state, reason = found.get("state") or "", found.get("reason") or str(rule.get("reason", ""))
+        state, reason = fields.get("state") or "", fields.get("reason") or str(rule.get("reason", ""))
         cause, basis = rules.cause_of(reason)
-        responded = float(found.get("responded") or "nan")
+        responded = float(fields.get("responded") or "nan")
         log.reading.points += (
             StateChange(
                 "slurmctld", moment, math.nan, name, cause, basis, log.file, line,

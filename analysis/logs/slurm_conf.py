@@ -90,14 +90,14 @@ def _text_of(file: Path) -> str:
 
 def _lines(file: Path, absent: list[str], including: tuple[Path, ...] = ()) -> Iterator[_Line]:
     """Yield the settings of each line, and those of included files; lines that go on are one."""
-    begin, held = 0, ""
+    begin, continued = 0, ""
     for number, line in enumerate(_text_of(file).splitlines(), 1):
-        begin = begin if held else number
+        begin = begin if continued else number
         text = re.sub(r"(?<!\\)#.*", "", line).strip()
         if text.endswith("\\"):
-            held += text[:-1] + " "
+            continued += text[:-1] + " "
             continue
-        text, held = (held + text).strip(), ""
+        text, continued = (continued + text).strip(), ""
         place = f"{file}:{begin}"
         if text.lower().startswith("include "):
             name = Path(text.split(None, 1)[1])
@@ -287,23 +287,23 @@ class SlurmScenario(NamedTuple):
     def contradictions(self, names: Sequence[str]) -> list[str]:
         """Return which nodes of logs and inventory slurm.conf has not among those of the cluster, and the reverse."""
         count = f"{len(self.nodes):,} nodes of {self.cluster['gpus_per_node']} GPUs that slurm.conf has"
-        others = {
+        missing = {
             f"of the logs or the inventory: not among the {count}": set(names) - set(self.nodes),
             "of slurm.conf: in no log and in no inventory": set(self.nodes) - set(names),
         }
-        return [f"{_named(nodes, 'node', 'nodes')} {text}" for text, nodes in others.items() if nodes]
+        return [f"{_named(nodes, 'node', 'nodes')} {text}" for text, nodes in missing.items() if nodes]
 
     def partitions(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the partitions as a scenario states them, with the numbers that their nodes have among some names."""
-        number, found = {name: at for at, name in enumerate(names)}, []
+        number, entries = {name: at for at, name in enumerate(names)}, []
         for part in self.queues:
-            mine = sorted(number[node] for node in set(part.nodes) if node in number)
-            if not mine:
+            numbers = sorted(number[node] for node in set(part.nodes) if node in number)
+            if not numbers:
                 continue
-            nodes, tier = ranges(mine) if len(mine) < len(names) else "", _whole(part.settings, "PriorityTier", 1)
+            nodes, tier = ranges(numbers) if len(numbers) < len(names) else "", _whole(part.settings, "PriorityTier", 1)
             limit = _time(part.settings, "MaxTime", "UNLIMITED")
-            found.append(_stated(name=part.name, nodes=nodes, tier=None if tier == 1 else tier, limit=limit))
-        return found
+            entries.append(_stated(name=part.name, nodes=nodes, tier=None if tier == 1 else tier, limit=limit))
+        return entries
 
 
 def _stated(**entries: Any) -> dict[str, Any]:
@@ -350,40 +350,40 @@ def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Sl
     accelerator
         What the GPUs are, where Gres does not say it; nothing to go by Gres alone.
     """
-    found = read(slurm)
+    conf = read(slurm)
     assumed: list[str] = []
-    sizes = Counter(count for count in found.gpus.values() if count)
+    sizes = Counter(count for count in conf.gpus.values() if count)
     per_node = max(sizes, key=lambda count: (sizes[count], count))
-    nodes = tuple(node for node, count in found.gpus.items() if count == per_node)
+    nodes = tuple(node for node, count in conf.gpus.items() if count == per_node)
     cluster: dict[str, Any] = {"nodes": len(nodes), "gpus_per_node": per_node}
-    cluster |= _accelerator([found.types[node] for node in nodes], accelerator, assumed)
+    cluster |= _accelerator([conf.types[node] for node in nodes], accelerator, assumed)
     left_out = [f"{number:,} with {count} GPUs" for count, number in sizes.items() if count != per_node]
     if left_out:
         assumed.append(f"the cluster is the {len(nodes):,} nodes with {per_node} GPUs; left out: {', '.join(left_out)}")
-    if found.future:
-        assumed.append(f"{_named(found.future, 'node', 'nodes')} of slurm.conf: State=FUTURE, left out")
-    names: tuple[str, ...] = tuple(found.future)
+    if conf.future:
+        assumed.append(f"{_named(conf.future, 'node', 'nodes')} of slurm.conf: State=FUTURE, left out")
+    names: tuple[str, ...] = tuple(conf.future)
     if topology is not None:
-        behind = leaves(topology, found)
+        behind = leaves(topology, conf)
         names += behind.strange
         nodes = _by_leaf(topology.name, behind, nodes, cluster, assumed)
     else:
         assumed.append("the fabric: no topology.conf")
-    assumed += [f"{line}, which is not there and was not read" for line in found.absent]
-    queues = _open_queues(found, nodes, assumed)
+    assumed += [f"{line}, which is not there and was not read" for line in conf.absent]
+    queues = _open_queues(conf, nodes, assumed)
     try:
-        scheduler, priorities = _scheduler(found, queues, assumed), _priorities(found, queues)
+        scheduler, priorities = _scheduler(conf, queues, assumed), _priorities(conf, queues)
     except ValueError as error:
         raise SlurmError(f"{slurm}: {error}") from None
     if topology is not None:
         scheduler["pack"] = "leaf"
-    return SlurmScenario(nodes, cluster, scheduler, tuple(queues), priorities, assumed, names, found.settings)
+    return SlurmScenario(nodes, cluster, scheduler, tuple(queues), priorities, assumed, names, conf.settings)
 
 
-def _open_queues(found: SlurmConf, nodes: Collection[str], assumed: list[str]) -> list[SlurmPartition]:
+def _open_queues(conf: SlurmConf, nodes: Collection[str], assumed: list[str]) -> list[SlurmPartition]:
     """Return the partitions that take jobs on some nodes, the default one first; the others are among the assumed."""
     queues, closed = [], []
-    for part in sorted(found.partitions, key=lambda part: part.settings.get("default", "").upper() != "YES"):
+    for part in sorted(conf.partitions, key=lambda part: part.settings.get("default", "").upper() != "YES"):
         state = part.settings.get("state", "UP").upper()
         if state == "UP" and set(part.nodes).intersection(nodes):
             queues.append(part)
@@ -413,13 +413,13 @@ def _accelerator(types: Sequence[Mapping[str, int]], stated: str, assumed: list[
     if instances:
         assumed.append(f"each instance of MIG is a GPU: Gres names {', '.join(instances)}")
     accelerator = _shipped(kinds.most_common(1)[0][0], stated)
-    others = [f"'{kind}' ({count:,} nodes)" for kind, count in kinds.items() if kind and kind != accelerator]
+    strange = [f"'{kind}' ({count:,} nodes)" for kind, count in kinds.items() if kind and kind != accelerator]
     if not accelerator:
-        what = f"Gres names the type {' and '.join(others)}" if others else "Gres has no type"
+        what = f"Gres names the type {' and '.join(strange)}" if strange else "Gres has no type"
         assumed.append(f"the accelerator: {what}; --accelerator of ettrick init states one of ettrick list")
         return {}
-    if others:
-        assumed.append(f"GPUs of the type {' and '.join(others)} count as {accelerator}")
+    if strange:
+        assumed.append(f"GPUs of the type {' and '.join(strange)} count as {accelerator}")
     return {"accelerator": accelerator}
 
 
@@ -453,10 +453,10 @@ def _by_leaf(
     return tuple(sorted(nodes, key=lambda node: place.get(node, len(place))))
 
 
-def _priorities(found: SlurmConf, queues: Sequence[SlurmPartition]) -> dict[str, int]:
+def _priorities(conf: SlurmConf, queues: Sequence[SlurmPartition]) -> dict[str, int]:
     """Return PriorityWeightPartition times the factor of each partition, which is relative to the largest."""
     factors = {part.name: _whole(part.settings, "PriorityJobFactor", 1) for part in queues}
-    weight, most = _whole(found.settings, "PriorityWeightPartition"), max(factors.values(), default=1) or 1
+    weight, most = _whole(conf.settings, "PriorityWeightPartition"), max(factors.values(), default=1) or 1
     return {name: round(weight * factor / most) for name, factor in factors.items()} if weight else {}
 
 
@@ -475,20 +475,20 @@ _OTHERS = (
 """Those of preemption, and those that say how slurmctld divides its own time."""
 
 
-def _scheduler(found: SlurmConf, queues: Sequence[SlurmPartition], assumed: list[str]) -> dict[str, Any]:
+def _scheduler(conf: SlurmConf, queues: Sequence[SlurmPartition], assumed: list[str]) -> dict[str, Any]:
     """Return the scheduler as a scenario states it; what it has no key for is added to what is assumed."""
-    said = found.settings
-    backfills = said.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
+    settings = conf.settings
+    backfills = settings.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
     keys: dict[str, Any] = {"use": "slurm" if backfills else "fifo"}
-    words = dict(word.partition("=")[::2] for word in said.get("schedulerparameters", "").split(",") if word)
+    words = dict(word.partition("=")[::2] for word in settings.get("schedulerparameters", "").split(",") if word)
     keys |= _backfill(words) if backfills else {}
     if "preempt_reorder_count" in words:
         _whole(words, "preempt_reorder_count")
-    keys["order"] = _order(said, assumed)
-    keys |= _preemption(found, queues, words, assumed)
-    keys |= _limits(said)
-    assumed += [text for key, value, text in _OTHERWISE if said.get(key, "").lower() == value]
-    stated = {key for part in queues for key in part.settings} | said.keys()
+    keys["order"] = _order(settings, assumed)
+    keys |= _preemption(conf, queues, words, assumed)
+    keys |= _limits(settings)
+    assumed += [text for key, value, text in _OTHERWISE if settings.get(key, "").lower() == value]
+    stated = {key for part in queues for key in part.settings} | settings.keys()
     left_out = [name for name in _LEFT_OUT if name.lower() in stated]
     left_out += [word for word in words if word not in (*_PARAMETERS, *_OTHERS)]
     if left_out:
@@ -515,42 +515,42 @@ _OTHERWISE = (
 """Settings with values that are not simulated, and what is instead."""
 
 
-def _limits(said: Mapping[str, str]) -> dict[str, Any]:
+def _limits(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return what happens to a job at its time limit, and where jobs below a node go."""
     keys: dict[str, Any] = {}
-    if said.get("overtimelimit", "").upper() == "UNLIMITED":
+    if settings.get("overtimelimit", "").upper() == "UNLIMITED":
         keys["at_limit"] = "run on"
-    elif _whole(said, "OverTimeLimit"):
-        keys["overtime"] = f"{_whole(said, 'OverTimeLimit')} min"
-    if "LLN" in said.get("selecttypeparameters", "").upper():
+    elif _whole(settings, "OverTimeLimit"):
+        keys["overtime"] = f"{_whole(settings, 'OverTimeLimit')} min"
+    if "LLN" in settings.get("selecttypeparameters", "").upper():
         keys["share_nodes"] = "spread"
     return keys
 
 
 def _preemption(
-    found: SlurmConf, queues: Sequence[SlurmPartition], words: Mapping[str, str], assumed: list[str]
+    conf: SlurmConf, queues: Sequence[SlurmPartition], words: Mapping[str, str], assumed: list[str]
 ) -> dict[str, Any]:
     """Return who takes the nodes of whom, as a scenario states it; nothing without preemption."""
-    said = found.settings
-    mode, kind = said.get("preemptmode", "OFF").upper(), said.get("preempttype", "preempt/none").lower()
+    settings = conf.settings
+    mode, kind = settings.get("preemptmode", "OFF").upper(), settings.get("preempttype", "preempt/none").lower()
     if kind == "preempt/none" or mode == "OFF":
         return {}
-    known = next((word for word in ("REQUEUE", "CANCEL") if word in mode), "")
-    if not known:
-        assumed.append(f"no preemption: PreemptMode={said['preemptmode']} stops jobs and keeps their nodes")
+    effect = next((word for word in ("REQUEUE", "CANCEL") if word in mode), "")
+    if not effect:
+        assumed.append(f"no preemption: PreemptMode={settings['preemptmode']} stops jobs and keeps their nodes")
         return {}
     who = "tier" if kind == "preempt/partition_prio" else "priority"
-    exempt = _time(said, "PreemptExemptTime", "-1")
+    exempt = _time(settings, "PreemptExemptTime", "-1")
     seconds = max((_whole(part.settings, "GraceTime") for part in queues), default=0)
     grace = f"{seconds} s" if seconds else None
     if kind == "preempt/qos":
         assumed.append("who may preempt whom: PreemptType=preempt/qos is in the accounting database; priority decides")
-    own = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
-    if own:
-        assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(own)}")
+    deviating = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
+    if deviating:
+        assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(deviating)}")
     order = "youngest" if "preempt_youngest_first" in words else None
     reorder = _whole(words, "preempt_reorder_count") if "preempt_reorder_count" in words else None
-    return {"preempt": _stated(mode=known.lower(), who=who, reorder=reorder, exempt=exempt, grace=grace, order=order)}
+    return {"preempt": _stated(mode=effect.lower(), who=who, reorder=reorder, exempt=exempt, grace=grace, order=order)}
 
 
 _LEFT_OUT = (
@@ -561,18 +561,18 @@ _LEFT_OUT = (
 """What changes who waits and has no key: limits and preferences of partitions, users and accounts."""
 
 
-def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
+def _order(settings: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
     """Return the weights of the order of the queue; those that slurm.conf does not state are zero."""
-    if said.get("prioritytype", "priority/multifactor").lower() == "priority/basic":
+    if settings.get("prioritytype", "priority/multifactor").lower() == "priority/basic":
         return {"age": {"weight": 0}}
-    age, size, share = (_whole(said, f"PriorityWeight{name}") for name in ("Age", "JobSize", "Fairshare"))
-    full = _time(said, "PriorityMaxAge", "7-0")
+    age, size, share = (_whole(settings, f"PriorityWeight{name}") for name in ("Age", "JobSize", "Fairshare"))
+    full = _time(settings, "PriorityMaxAge", "7-0")
     order: dict[str, Any] = {"age": _stated(weight=age, full=full if age else None)}
     if size:
-        favours = "small" if said.get("priorityfavorsmall", "NO").upper() == "YES" else "large"
+        favours = "small" if settings.get("priorityfavorsmall", "NO").upper() == "YES" else "large"
         order["size"] = {"weight": size, "favours": favours}
     if share:
-        half, every = _time(said, "PriorityDecayHalfLife", "7-0"), _time(said, "PriorityCalcPeriod", "5")
+        half, every = _time(settings, "PriorityDecayHalfLife", "7-0"), _time(settings, "PriorityCalcPeriod", "5")
         order["fair_share"] = {"weight": share, **_stated(half_life=half if half != "0 d" else None), "every": every}
         assumed.append("shares of tenants: equal; those of accounts are in the accounting database (sshare)")
     return order

@@ -285,10 +285,10 @@ def _bands(jobs: Sequence[LoggedJob]) -> list[list[LoggedJob]]:
     """Return jobs by size: classes of powers of two, neighbours together until each has enough."""
     classes = _by(jobs, lambda job: f"{job.gpus.bit_length():02}")
     bands: list[list[LoggedJob]] = []
-    for _, mine in sorted(classes.items()):
+    for _, band in sorted(classes.items()):
         if bands and len(bands[-1]) < ENOUGH:
-            mine = bands.pop() + mine
-        bands.append(mine)
+            band = bands.pop() + band
+        bands.append(band)
     if len(bands) > 1 and len(bands[-1]) < ENOUGH:
         bands[-2:] = [bands[-2] + bands[-1]]
     return bands
@@ -323,14 +323,14 @@ def _stream(
     }  # fmt: skip
     tenants = _tenants(jobs, numbers)
     entry |= {key: value for key, value in (("partition", partition), ("tenant", tenants)) if value}
-    found = StreamSummary(
+    summary = StreamSummary(
         name=name, jobs=len(jobs), gpu_hours=sum(job.gpus * job.elapsed for job in jobs) / HOUR, partition=partition,
         gpus={str(size): count for size, count in sizes.items()}, days=(end - origin) / DAY,
         rate=estimated(rate), dispersion=spread, profile_days=profile,
         median_s=estimated(runs.median), sigma=estimated(runs.sigma), method=runs.method, outcomes=runs.counts,
         limit=limit_text, tenants=len(tenants), files=sorted({job.file for job in jobs}),
     )  # fmt: skip
-    return entry, found
+    return entry, summary
 
 
 def _profile(submits: FloatArray, length: float) -> tuple[int, list[float]]:
@@ -381,20 +381,20 @@ def _limit(jobs: Sequence[LoggedJob]) -> tuple[Any, str]:
     One that half of the jobs have is that of all; else a factor of the run time, uniform with the measured median, and
     below 1 as often as jobs were ended by their limits.
     """
-    known = [job for job in jobs if not math.isnan(job.limit) and job.limit > 0]
-    if len(known) < 0.5 * len(jobs):
+    limited = [job for job in jobs if not math.isnan(job.limit) and job.limit > 0]
+    if len(limited) < 0.5 * len(jobs):
         return "exact", "not recorded"
-    value, count = Counter(job.limit for job in known).most_common(1)[0]
-    factors = [job.limit / job.elapsed for job in known if job.end_state == "COMPLETED" and job.elapsed >= 1]
-    if count >= 0.5 * len(known) or len(factors) < 5:
-        return duration(value), f"{duration(value)} ({count} of {len(known)})"
+    value, count = Counter(job.limit for job in limited).most_common(1)[0]
+    factors = [job.limit / job.elapsed for job in limited if job.end_state == "COMPLETED" and job.elapsed >= 1]
+    if count >= 0.5 * len(limited) or len(factors) < 5:
+        return duration(value), f"{duration(value)} ({count} of {len(limited)})"
     middle = max(float(np.median(factors)), 1.0)
-    killed = sum(job.end_state == "TIMEOUT" for job in known) / len(known)
+    killed = sum(job.end_state == "TIMEOUT" for job in limited) / len(limited)
     high = 2 * middle - 1
     low = max((1 - killed * high) / (1 - killed), 0.5) if killed < 1 else 1.0
     limit = {
         "factor": {"low": float(f"{min(low, high):.3g}"), "high": float(f"{max(high, low):.3g}")},
-        "least": duration(min(job.limit for job in known)), "most": duration(max(job.limit for job in known)),
+        "least": duration(min(job.limit for job in limited)), "most": duration(max(job.limit for job in limited)),
     }  # fmt: skip
     return limit, f"{middle:.3g} × run at the median, {percent_text(killed, 1)} ended by it"
 
@@ -550,16 +550,16 @@ def stream_draws(load: SiteWorkload, count: int) -> dict[str, list[str]]:
     """
     generator = np.random.default_rng(2)
     drawn: dict[str, list[str]] = {}
-    for at, (entry, found) in enumerate(zip(load.entries, load.found, strict=True)):
+    for at, (entry, stream) in enumerate(zip(load.entries, load.found, strict=True)):
         path, arrivals, work = f"streams.{at}", entry["arrivals"], entry["work"]
-        independent = found.jobs / max(found.dispersion, 1.0)
-        rates = (found.rate.value or 0.0) * generator.gamma(independent + 0.5, 1 / independent, count - 1)
+        independent = stream.jobs / max(stream.dispersion, 1.0)
+        rates = (stream.rate.value or 0.0) * generator.gamma(independent + 0.5, 1 / independent, count - 1)
         if "gap" in arrivals:
             drawn[f"{path}.arrivals.gap.mean"] = [arrivals["gap"]["mean"], *(duration(DAY / rate) for rate in rates)]
         else:
             drawn[f"{path}.arrivals.rate"] = [arrivals["rate"], *(f"{rate:.4g} per day" for rate in rates)]
         (median, low, high), (sigma, least, most) = (
-            (each.value or 0.0, each.low or 0.0, each.high or 0.0) for each in (found.median_s, found.sigma)
+            (each.value or 0.0, each.low or 0.0, each.high or 0.0) for each in (stream.median_s, stream.sigma)
         )
         error = math.log(high / low) / 3.92 if low > 0 else 0.0
         medians = median * np.exp(error * generator.standard_normal(count - 1))
@@ -762,14 +762,14 @@ def _occupied(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]
         ])  # fmt: skip
 
     start, end = (np.array([getattr(job, name) for job in jobs]) for name in ("t_start", "t_end"))
-    known = ~np.isnan(start) & ~np.isnan(end)
+    has_run = ~np.isnan(start) & ~np.isnan(end)
     whole = np.array([job.gpus if job.gpus <= per_node else max(job.node_count * per_node, job.gpus) for job in jobs])
-    held = whole * np.minimum(np.array([job.elapsed for job in jobs]) / np.maximum(end - start, 1.0), 1.0)
+    allocated = whole * np.minimum(np.array([job.elapsed for job in jobs]) / np.maximum(end - start, 1.0), 1.0)
     healthy = within(history.enter, history.leave, np.ones(len(history.enter)))
     if history.has_ends and history.outages:
         down = np.array([(event.t, history.until(event)) for event in history.outages])
         healthy -= within(down[:, 0], down[:, 1], np.ones(len(down)))
-    return within(start[known], end[known], held[known]), np.maximum(healthy, 1.0) * per_node
+    return within(start[has_run], end[has_run], allocated[has_run]), np.maximum(healthy, 1.0) * per_node
 
 
 def _drawn(load: SiteWorkload, folder: Path, progress: Callable[[int, int | None], None]) -> dict[str, list[float]]:
@@ -780,14 +780,14 @@ def _drawn(load: SiteWorkload, folder: Path, progress: Callable[[int, int | None
     count = int(min(max(2 * MOST_JOBS / jobs, 4), REPLICATIONS))
     share = min(2 * MOST_JOBS / jobs / count, 1.0)
     prepared = sim.prepare(sim.load(folder / FLEET, [f"horizon={share * (load.end - load.begin)!r} s"]))
-    found: dict[str, list[float]] = defaultdict(list)
+    metrics: dict[str, list[float]] = defaultdict(list)
     for number in range(count):
         result = sim.run(prepared, number, most_events=math.inf)
         for name, ratio in ratios(prepared, result).items():
             if ratio.base:
-                found[name].append(ratio.amount / ratio.base)
+                metrics[name].append(ratio.amount / ratio.base)
         progress(number + 2, count + 1)
-    return found
+    return metrics
 
 
 def findings(rows: Sequence[BacktestSummary]) -> list[str]:

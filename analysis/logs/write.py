@@ -400,7 +400,7 @@ def _repair_draws(
     """
     document, count = fitted.document, len(fitted.draws) - 1
     laws = [document.repair, *(each.repair for each in document.incidents), *(each.repair for each in document.causes)]
-    found: dict[str, list[str]] = {}
+    draws: dict[str, list[str]] = {}
     for law in (law for law in laws if law is not None):
         paths = [f"failures.{at}.repair" for at, entry in enumerate(entries) if entry.get("repair") == law.law]
         parts = law.law.get("parts", [{"weight": 1.0, "law": law.law}])
@@ -417,5 +417,5 @@ def _repair_draws(
             sigmas = sigma * np.sqrt(generator.chisquare(size - 1, count) / (size - 1))
             columns[f"{inner}.median"] = [part["law"]["median"], *map(duration, medians.tolist())]
             columns[f"{inner}.sigma"] = [f"{sigma:g}", *(f"{max(each, LEAST_SIGMA):.4g}" for each in sigmas)]
-        found |= {path + name: column for path in paths for name, column in columns.items()}
-    return found
+        draws |= {path + name: column for path in paths for name, column in columns.items()}
+    return draws

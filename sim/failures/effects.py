@@ -203,9 +203,9 @@ class IncidentSize(Model):
     least: int = Field(1, ge=1, description="Fewest nodes, with mean or share.")
 
     def _broken_rules(self) -> BrokenRules:
-        given = [name for name in ("nodes", "mean", "share", "values") if getattr(self, name) is not None]
-        if len(given) != 1:
-            yield (), f"give exactly one of nodes, mean, share and values (given: {', '.join(given) or 'none'})"
+        laws = [name for name in ("nodes", "mean", "share", "values") if getattr(self, name) is not None]
+        if len(laws) != 1:
+            yield (), f"give exactly one of nodes, mean, share and values (given: {', '.join(laws) or 'none'})"
         if self.mean is not None and self.mean < self.least:
             yield ("mean",), f"{self.mean:g} nodes are below the least of {self.least}"
         if self.least > 1 and self.mean is None and self.share is None:
@@ -321,8 +321,8 @@ class Victims:
         if size == members:
             return tuple(self._nodes[first:stop])
         # Floyd's sampling without replacement: one number for each victim.
-        taken: set[int] = set()
+        victims: set[int] = set()
         for position in range(members - size, members):
             chosen = int(rng.uniform_one(self._victim_key, part, (number << 24) + position) * (position + 1))
-            taken.add(position if chosen in taken else chosen)
-        return tuple(self._nodes[first + index] for index in sorted(taken))
+            victims.add(position if chosen in victims else chosen)
+        return tuple(self._nodes[first + index] for index in sorted(victims))

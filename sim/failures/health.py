@@ -114,8 +114,8 @@ class Checks(Preflight):
             source = replace(source, checked=(share, self.every))
         if source.effect.stops:
             return source
-        found = Detector(CHECK, share, Uniform.from_seconds(low=0.0, high=self.every))
-        race = DetectionRace((found,)) if race is None else DetectionRace((*race.observers, found), race.human)
+        check = Detector(CHECK, share, Uniform.from_seconds(low=0.0, high=self.every))
+        race = DetectionRace((check,)) if race is None else DetectionRace((*race.observers, check), race.human)
         return replace(source, detection_race=race)
 
 

@@ -155,7 +155,7 @@ class Replay(Strategy):
         return sources, log.merged
 
     def _numbers(
-        self, log: ReplayedLog, others: Iterable[ReplayedLog], nodes: int
+        self, log: ReplayedLog, other_logs: Iterable[ReplayedLog], nodes: int
     ) -> tuple[dict[str, int], dict[str, str]]:
         """Return the number of each node by its name, and which of these another name means."""
         file = _shown(Path(self.file))
@@ -163,21 +163,21 @@ class Replay(Strategy):
             inventory = _shown(Path(self.inventory))
             rule = f"{inventory} names {len(log.units)} nodes below its header, but the cluster has {nodes}"
             raise RuleError(("inventory",), rule)
-        names, same = self._names(log, others, nodes)
+        names, same = self._names(log, other_logs, nodes)
         if len(names) > nodes:
             together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
             raise LogError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
         return {name: number for number, name in enumerate(names)}, same
 
     def _names(
-        self, log: ReplayedLog, others: Iterable[ReplayedLog], nodes: int
+        self, log: ReplayedLog, other_logs: Iterable[ReplayedLog], nodes: int
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the names of the nodes by their numbers, and which of these another name means."""
         if self.map == "number":
             return tuple(map(str, range(nodes))), {}
         if not self.by_order:
             return log.units, {}
-        every = {*log.units, *(name for other in others for name in other.units)}
+        every = {*log.units, *(name for other_log in other_logs for name in other_log.units)}
         same, _ = records.same_hosts(every)
         return _in_order(every - same.keys(), _shown(Path(self.file))), same
 

@@ -61,13 +61,13 @@ def fleet_of(source: FailureSource, seed: int, replication: int) -> UnitPopulati
         edge = 0.0
         law_number = 0
         for batch in variety.batches:
-            mine = (number >= edge) & (number < edge + batch.share)
+            is_of_batch = (number >= edge) & (number < edge + batch.share)
             edge += batch.share
             if batch.ratio is not None:
-                ratio[mine] *= batch.ratio
+                ratio[is_of_batch] *= batch.ratio
             else:
                 law_number += 1
-                which[mine] = law_number
+                which[is_of_batch] = law_number
     return UnitPopulation(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
 
 
@@ -80,10 +80,10 @@ def hidden_at_start(source: FailureSource, seed: int, replication: int) -> NDArr
     number = rng.uniform(rng.stream(seed, replication, "hidden", source.name), range(source.units))
     if not source.hidden.exact:
         return number < source.hidden.share
-    found = np.zeros(source.units, dtype=np.bool_)
+    is_hidden = np.zeros(source.units, dtype=np.bool_)
     count = int(source.units * source.hidden.share + 1e-9)
-    found[np.argpartition(number, count)[:count] if count < source.units else slice(None)] = True
-    return found
+    is_hidden[np.argpartition(number, count)[:count] if count < source.units else slice(None)] = True
+    return is_hidden
 
 
 def first_onsets(source: FailureSource, key: int, end: float) -> list[tuple[int, float]]:
@@ -148,15 +148,15 @@ def with_notices(trace: FailureTrace, sources: Sequence[FailureSource], save_tim
     Of a job whose save takes the time number i of `save_times` [s] the round is `NOTICE` - i; ``until`` is when the
     outage begins [s].
     """
-    known = [source.planned and source.saves and not math.isnan(source.notice) for source in sources]
-    planned = np.flatnonzero(np.array([*known, False])[trace.source] & ~np.isnan(trace.until))
+    is_noticed = [source.planned and source.saves and not math.isnan(source.notice) for source in sources]
+    planned = np.flatnonzero(np.array([*is_noticed, False])[trace.source] & ~np.isnan(trace.until))
     rows = [np.empty((0, 5))]
     for index, seconds in enumerate(save_times):
-        mine = planned[[sources[source].notice >= seconds for source in trace.source[planned].tolist()]]
-        strike = trace.time[mine]
+        noticed = planned[[sources[source].notice >= seconds for source in trace.source[planned].tolist()]]
+        strike = trace.time[noticed]
         # A save that began a rounding error too late would not be over in time.
         begin = np.where(strike - seconds + seconds > strike, np.nextafter(strike, -np.inf) - seconds, strike - seconds)
-        columns = begin, trace.source[mine], trace.slot[mine], np.full(len(mine), NOTICE - index), strike
+        columns = begin, trace.source[noticed], trace.slot[noticed], np.full(len(noticed), NOTICE - index), strike
         rows.append(np.column_stack(columns)[begin >= 0])
     notices = np.concatenate(rows).T
     order = np.argsort(np.concatenate((notices[0], trace.time)), kind="stable")
@@ -243,12 +243,12 @@ def _numbers(sources: Sequence[FailureSource], horizon: float, seed: int, replic
     for index, source in enumerate(sources):
         if source.law is not None and source.units and not (source.variety or source.ages or source.tempo):
             alike.setdefault(source.units, []).append(index)
-    found: dict[int, _Numbers] = {}
+    numbers: dict[int, _Numbers] = {}
     for units, indices in alike.items():
         keys = [life_key(sources[index], seed, replication) for index in indices]
         reach = [law.reach(horizon) for index in indices if (law := sources[index].law) is not None]
-        found.update(zip(indices, rng.below_each(keys, units, 0, reach), strict=True))
-    return found
+        numbers.update(zip(indices, rng.below_each(keys, units, 0, reach), strict=True))
+    return numbers
 
 
 def _draw_source(

@@ -133,8 +133,8 @@ class UnitPopulation:
         factor = np.ones(len(self.ratio))
         for index, law in enumerate(self.laws):
             if law.proportional:
-                mine = slice(None) if self.which is None else self.which == index
-                factor[mine] = law.stretch(self.ratio[mine])
+                units = slice(None) if self.which is None else self.which == index
+                factor[units] = law.stretch(self.ratio[units])
         return factor
 
     def life(self, slot: int, number: float) -> float:
@@ -176,13 +176,13 @@ class UnitPopulation:
         hazard = np.empty(units)
         for index, p in enumerate(self._parameters):
             for age in (0.0,) if ages is None else set(ages.tolist()):
-                mine = np.full(units, fill_value=True) if self.which is None else self.which == index
+                rows = np.full(units, fill_value=True) if self.which is None else self.which == index
                 if ages is not None:
-                    mine &= ages == age
+                    rows &= ages == age
                 before, after = (cumulative_hazard(p, 0, time, False) for time in (age, age + horizon))
                 # At a high hazard a life has fewer digits.
                 slack = 1e-12 * after + 1e-15 * math.exp(min(after, 20.0))
-                hazard[mine] = after - before + slack if before < math.inf else math.inf
+                hazard[rows] = after - before + slack if before < math.inf else math.inf
         if self.ratio is not None:
             hazard *= self.ratio
         return np.asarray(-np.expm1(-hazard) * (1 + 1e-9), dtype=np.float64)
