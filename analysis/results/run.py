@@ -172,11 +172,12 @@ def document(
         warmup_s=prepared.warmup,
         metrics=metrics,
         time_shares=_time_shares(ensemble.requested, ensemble.buckets),
-        cluster_shares=_cluster_shares(ensemble),
+        cluster_shares=dict(zip(CLUSTER_BUCKETS, (ensemble.cluster / ensemble.owned).tolist(), strict=True)),
         interruptions_by_cause=_by_cause(ensemble, names),
         loss_gpu_s=_losses(ensemble, names),
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
-        counts=_counts(ensemble),
+        counts={name: number / len(ensemble.rows) for name, number in ensemble.counts.items()}
+        | {"merged_intervals": prepared.merged_intervals},
         nodes_down=nodes_down(ensemble.down_times, prepared.serving, gpus, prepared.spares) or models.EmptyRun(),
         domains_down=domains,
         energy=energy_of(ensemble),
@@ -285,11 +286,6 @@ def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float
     return dict(zip(JOB_BUCKETS, (sums / (total or math.nan)).tolist(), strict=True))
 
 
-def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
-    shares = ensemble.cluster / ensemble.owned
-    return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
-
-
 def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, parts.EventCount]:
     rows = {}
     for name, counts in zip(names[1:], ensemble.interruptions, strict=True):
@@ -307,11 +303,6 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, flo
         for index, name in enumerate((*names, *ROOTS))
         if name not in ROOTS or mean[:, index].any()
     }
-
-
-def _counts(ensemble: Ensemble) -> dict[str, float]:
-    counts = {name: number / len(ensemble.rows) for name, number in ensemble.counts.items()}
-    return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}
 
 
 def _windows(ensemble: Ensemble) -> list[models.RunWindow]:

@@ -496,7 +496,8 @@ def front(asked: AnsweredQuestion[Any], aims: tuple[str, str], ranking: Mapping[
         rows = [(point.name, *(_aim_text(asked, cell, aim) for aim in aims), _STANDINGS.get(point.ranking, ""))
                 for cell, point in drawn]  # fmt: skip
         names = [asked.title(aim) if asked.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
-        x, y = (_aim_scale(asked, aim, name) for aim, name in zip(aims, names, strict=True))
+        x, y = (axis.scale if (axis := asked.axis(aim)) else ChartAxis(f"{capital(name)} [{asked.form_of(aim).unit}]")
+                for aim, name in zip(aims, names, strict=True))  # fmt: skip
         chart = FrontChart(title, x, y, tuple(points), *map(asked.is_lowest_best, aims))
         best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
         alt = f"{capital(names[0])} against {names[1]}. On the front, or perhaps: {best or 'none'}."
@@ -515,11 +516,6 @@ def _front_point(asked: AnsweredQuestion[Any], cell: int, aims: tuple[str, str],
 def _aim_text(asked: AnsweredQuestion[Any], cell: int, aim: str) -> str:
     found = asked.document.cells[cell]
     return label_text(found.values[aim]) if asked.axis(aim) else asked.people(aim).worded(summary_of(found, aim))
-
-
-def _aim_scale(asked: AnsweredQuestion[Any], aim: str, name: str) -> ChartAxis:
-    axis = asked.axis(aim)
-    return ChartAxis(f"{capital(name)} [{asked.form_of(aim).unit}]") if axis is None else axis.scale
 
 
 _STANDINGS = {"front": "on the front", "perhaps": "perhaps"}

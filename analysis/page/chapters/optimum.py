@@ -236,18 +236,15 @@ def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
     """Return the answer, and what else is known, what matters most first; `is_now`: the scenario has it already."""
     answer = optimum.content.answer
     if answer is None:
-        return [_no_answer(optimum), *_closest(optimum)]
+        trials = optimum.content.trials
+        none = f"No setting that was evaluated can run; the first: {trials[0].trouble}."
+        if not all(trial.trouble for trial in trials):
+            none = f"No setting that was evaluated makes {_in_words(optimum.content.conditions)}."
+        return [(none,), *_closest(optimum)]
     found = (_answer(optimum, answer), _gain(optimum, is_now=is_now), _loss(optimum),
              *_conditions(optimum, answer), *_edge(optimum),
              _top(optimum), _worst(optimum), _closed_form(optimum))  # fmt: skip
     return [words for words in found if words]
-
-
-def _no_answer(optimum: _Optimum) -> Words:
-    trials = optimum.content.trials
-    if all(trial.trouble for trial in trials):
-        return (f"No setting that was evaluated can run; the first: {trials[0].trouble}.",)
-    return (f"No setting that was evaluated makes {_in_words(optimum.content.conditions)}.",)
 
 
 def _in_words(conditions: Sequence[str]) -> str:

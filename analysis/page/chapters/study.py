@@ -313,19 +313,16 @@ def _steps(
 
 def _of_shares(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
     """Return what the largest part of the lost time goes to; empty where that is not known."""
-    lost = {name: found for name in JOB_BUCKETS if name != "productive"
-            if (found := _share(asked, cell, f"{TIME_SHARE}{name}")) is not None and found.mean.value > 0}  # fmt: skip
+    shares = {name: asked.mean(cell, f"{TIME_SHARE}{name}") or (
+        None if (mean := asked.rows.mean(cell, f"{TIME_SHARE}{name}")) is None else SourcedEstimate(mean)
+    ) for name in JOB_BUCKETS if name != "productive"}  # fmt: skip
+    lost = {name: share for name, share in shares.items() if share is not None and share.mean.value > 0}
     if not lost or cell is None:
         return ()
     name = max(lost, key=lambda one: lost[one].mean.value)
     is_most = lost[name].mean.value > sum(one.mean.value for one in lost.values()) / 2
     start = "of the lost time most goes to " if is_most else "of the lost time the largest part goes to "
     return sentence(_at(asked, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
-
-
-def _share(asked: AnsweredQuestion[Any], cell: int | None, name: str) -> SourcedEstimate | None:
-    mean = asked.rows.mean(cell, name)
-    return asked.mean(cell, name) or (None if mean is None else SourcedEstimate(mean))
 
 
 def _at(asked: AnsweredQuestion[Any], cell: int) -> Words:
@@ -651,7 +648,7 @@ def _picture(
         return None
     rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
     shown = [[cells.get((row, column)) for column in columns] for row in rows]
-    values = [[_shade(cell, metric) for cell in line] for line in shown]
+    values = [[None if cell is None else metric.of(mean_of(cell, metric.metric)) for cell in line] for line in shown]
     texts = [[_text(cell, metric) for cell in line] for line in shown]
     where = phrases(fixed, fixed, content.axes)
     title = _heat_map_title(best, pair, metric, where)
@@ -669,20 +666,12 @@ def _picture(
     return Figure(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
 
-def _shade(cell: CellSummary | None, metric: MetricFormat) -> float | None:
-    return None if cell is None else metric.of(mean_of(cell, metric.metric))
-
-
 def _text(cell: CellSummary | None, metric: MetricFormat) -> str:
     """Return what is written in a cell: the mean with the digits that its interval deserves, or why there is none."""
     if cell is None:
         return "not run"
-    if cell.status != "ok":
-        return status_text(cell)
-    found = summary_of(cell, metric.metric)
-    if found.mean is None:
-        return missing_text(cell, metric.metric)
-    return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
+    text = cell_mean(cell, metric) if cell.status == "ok" else ""
+    return text.removesuffix(metric.form.unit).rstrip() or missing_text(cell, metric.metric)
 
 
 def _heat_map_title(
