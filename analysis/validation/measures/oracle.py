@@ -42,6 +42,18 @@ def _nodes(name: str, nodes: int, **law: Any) -> dict[str, Any]:
     return {"cluster": {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1}}, "failures": [cause]}
 
 
+def _job(case: str, horizon: float, mtti: float, interval: float, write: float, restart: float) -> dict[str, Any]:
+    """Return a job that fails as a whole at a constant rate, and whose saves block it; times in seconds."""
+    tier = {"interval": seconds(interval), "mode": "blocking", "write": seconds(write), "restore": "0 s"}
+    return bare(
+        case,
+        horizon=seconds(horizon),
+        failures=[{"use": "job", "name": f"{case} job", "law": {"use": "exponential", "mean": seconds(mtti)}}],
+        checkpoint={"tiers": [tier]},
+        recovery={"use": "hot-spare", "initialize": seconds(restart)},
+    )
+
+
 def job_share(
     lab: ScenarioRunner,
     replications: int,
@@ -60,17 +72,9 @@ def job_share(
 
     Times in seconds; ``failures`` mean times to interrupt are simulated. With a drain, saves go on beside the steps.
     """
-    tier = {"interval": seconds(interval), "mode": "blocking", "write": seconds(write), "restore": "0 s"}
+    data = _job(case, failures * mtti, mtti, interval, write, restart) | {"detection": {"time": seconds(detection)}}
     if drain:
-        tier |= {"mode": "async", "stall": seconds(write), "write": seconds(drain)}
-    data = bare(
-        case,
-        horizon=seconds(failures * mtti),
-        failures=[{"use": "job", "name": f"{case} job", "law": {"use": "exponential", "mean": seconds(mtti)}}],
-        detection={"time": seconds(detection)},
-        checkpoint={"tiers": [tier]},
-        recovery={"use": "hot-spare", "initialize": seconds(restart)},
-    )
+        data["checkpoint"]["tiers"][0] |= {"mode": "async", "stall": seconds(write), "write": seconds(drain)}
     theory = expected_shares(interval, write, mtti, restart, detection, drain)
     return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
 
@@ -112,16 +116,9 @@ def mean_pace(
 
     Failures do not care for the pace, and the time between saves is time. Times in seconds.
     """
-    tier = {"interval": seconds(interval), "mode": "blocking", "write": seconds(write), "restore": "0 s"}
     hot = {"every": "7 h", "factors": [1.0, 1.5, 2.0]}
-    data = bare(
-        case,
-        horizon=seconds(300 * mtti),
-        failures=[{"use": "job", "name": f"{case} job", "law": {"use": "exponential", "mean": seconds(mtti)}}],
-        checkpoint={"tiers": [tier]},
-        recovery={"use": "hot-spare", "initialize": seconds(restart)},
-        power={"ambient": {"temperature": 20, "day": hot, "above": 25, "slope": "1 %"}},
-    )
+    data = _job(case, 300 * mtti, mtti, interval, write, restart)
+    data["power"] = {"ambient": {"temperature": 20, "day": hot, "above": 25, "slope": "1 %"}}
     pace = float(np.mean([1.0, 0.95, 0.85]))  # at 20, 30 and 40 degrees
     theory = expected_shares(interval, write, mtti, restart)["productive"] * pace
     return estimate(_shares(lab.results(lab.scenario(data), replications), "productive"), theory)
