@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ettrick.sim.engine.admission import Admission, Records
-from ettrick.sim.engine.holders import Holder
+from ettrick.sim.engine.holders import PART_OF_NODE, STREAM_JOB, Holder
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import process_sources
@@ -122,9 +122,9 @@ class ClusterQueue(Queue):
         if stream.pending:
             spec = spec._replace(submit=now)
         account = self.tally.account(stream.index, spec.gpus, spec.tenant, spec.priority, spec.partition)
-        holder = Holder.of_stream(
-            self.admission.number, spec, stream, account, self.per_node, self._longest(stream, spec.partition)
-        )
+        nodes = -(-spec.gpus // self.per_node) if spec.gpus >= self.per_node else 0
+        policy, longest = STREAM_JOB if nodes else PART_OF_NODE, self._longest(stream, spec.partition)
+        holder = Holder.of_arrival(policy, self.admission.number, nodes, spec, stream, account, longest)
         for info in self.process_sources[stream.index]:
             holder.begin_life(info, 0, 0.0)
         self.jobs.open += 1

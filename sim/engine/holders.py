@@ -16,7 +16,7 @@ from ettrick.sim.policies.scheduler.nodes import PlannerJob
 
 if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job, RepairJob
-    from ettrick.sim.engine.prepared import PreparedStream, ServicePlan
+    from ettrick.sim.engine.prepared import PreparedStream
     from ettrick.sim.policies.contracts import Bucket
     from ettrick.sim.scenario.streams import Arrival
 
@@ -48,7 +48,7 @@ class HolderPolicy(NamedTuple):
 NAMED_JOB = HolderPolicy(True, True, "replan", "job", False)
 STREAM_JOB = HolderPolicy(True, True, "requeue", "stream", True)
 PART_OF_NODE = HolderPolicy(False, True, "requeue", "stream", True)
-REPLICAS = HolderPolicy(True, False, "replace", "service", False)
+SERVICE_REPLICAS = HolderPolicy(True, False, "replace", "service", False)
 
 
 class Allocation:
@@ -154,31 +154,23 @@ class Holder(PlannerJob):
         return holder
 
     @classmethod
-    def of_stream(
-        cls, number: int, spec: Arrival, stream: PreparedStream, account: int, per_node: int, longest: float = math.inf
+    def of_arrival(
+        cls,
+        policy: HolderPolicy,
+        number: int,
+        nodes: int,
+        spec: Arrival,
+        stream: PreparedStream,
+        account: int,
+        longest: float = math.inf,
     ) -> Holder:
-        """Return a job of a stream that is submitted, on nodes of `per_node` GPUs, and may run so long [s]."""
-        nodes = -(-spec.gpus // per_node) if spec.gpus >= per_node else 0
+        """Return a job of a stream, or replicas of a service, on whole nodes or none; it may run so long [s]."""
         holder = cls(
             number, nodes, spec.gpus, limit=spec.limit, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
             partition=spec.partition, qos=stream.qos,
         )  # fmt: skip
-        holder.policy = STREAM_JOB if nodes else PART_OF_NODE
+        holder.policy = policy
         holder._prepare(spec, stream, account, longest)
-        return holder
-
-    @classmethod
-    def of_service(
-        cls, number: int, spec: Arrival, plan: ServicePlan, account: int, service: int, waiting: dict[Holder, None]
-    ) -> Holder:
-        """Return replicas of a service: those that have nodes of their own, or all of a node."""
-        holder = cls(
-            number, plan.nodes, spec.gpus, priority=spec.priority, submit=spec.submit, tenant=spec.tenant,
-            partition=spec.partition, qos=plan.stream.qos,
-        )  # fmt: skip
-        holder.policy = REPLICAS
-        holder._prepare(spec, plan.stream, account, math.inf)
-        holder._begin_serving(service, waiting, spec.gpus // plan.gpus)
         return holder
 
     def _prepare(self, spec: Arrival, stream: PreparedStream, account: int, longest: float) -> None:
@@ -244,7 +236,8 @@ class Holder(PlannerJob):
         self.alive = math.inf
         """Since when they run, or from when on they will [s]."""
 
-    def _begin_serving(self, service: int, waiting: dict[Holder, None], replicas: int) -> None:
+    def begin_serving(self, service: int, waiting: dict[Holder, None], replicas: int) -> None:
+        """Begin as replicas of a service."""
         self.service = service
         """Index of its pool of replicas."""
         self.waiting = waiting

@@ -306,15 +306,8 @@ class Interruptions:
 
     def start_view(self, job: Job, now: float) -> JobView:
         """Return what a strategy may know of a job that starts."""
-        prepared = self.jobs.prepared
-        replication = self.jobs.replication
-        number = job.starts
-
-        def mark(purpose: str) -> float:
-            key = rng.stream(prepared.seed, replication, "start", job.name, purpose)
-            return rng.uniform_one(key, number)
-
-        return self.job_view(job, now, mark)
+        prefix, number = (self.jobs.prepared.seed, self.jobs.replication, "start", job.name), job.starts
+        return self.job_view(job, now, lambda purpose: rng.uniform_one(rng.stream(*prefix, purpose), number))
 
     def job_view(self, job: Job, now: float, mark: Callable[[str], float]) -> JobView:
         """Return what a strategy may know of a job; `mark` gives the numbers of its start."""

@@ -159,12 +159,8 @@ class OccupancyHistogram(TimeWeightedCount):
 
     def change(self, delta: int, now: float) -> None:
         """Add `delta` at the time `now` [s]."""
-        count = self.count
-        seconds = now - self.last
-        self.times[count] = self.times.get(count, 0.0) + seconds
-        self.area += count * seconds
-        self.last = now
-        self.count = count + delta
+        self.times[self.count] = self.times.get(self.count, 0.0) + (now - self.last)
+        super().change(delta, now)
 
 
 class NodePool(TimeWeightedCount):

@@ -11,7 +11,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from ettrick.sim.engine.holders import Cohort, Holder
+from ettrick.sim.engine.holders import SERVICE_REPLICAS, Cohort, Holder
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import process_sources
 from ettrick.sim.engine.result import DIRECT, SERVICE_SUMS
@@ -132,7 +132,8 @@ class ReplicaPool:
         plan, end = self.plan, math.inf
         gpus = replicas * plan.gpus
         spec = Arrival(self.number, now, gpus, end, end, end, "completed", plan.tenant, plan.priority, plan.partition)
-        holder = Holder.of_service(self.admission.number, spec, plan, self.account, self.index, self.waiting)
+        holder = Holder.of_arrival(SERVICE_REPLICAS, self.admission.number, plan.nodes, spec, plan.stream, self.account)
+        holder.begin_serving(self.index, self.waiting, replicas)
         for info in self.process_sources:
             holder.begin_life(info, 0, 0.0)
         self.number += 1
