@@ -11,7 +11,7 @@ from tests.harness import _Watched, trace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.holders import Job
     from ettrick.sim.failures import FailureTrace
 
 

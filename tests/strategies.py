@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from ettrick import sim
     from ettrick.sim.cluster import Topology
-    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.holders import Job
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.failures import FailureTrace
 

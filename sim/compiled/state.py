@@ -591,7 +591,7 @@ class PoolRecord:
 
 
 class ClockRecord:
-    """Time that runs now and then; see `ettrick.sim.engine.job.ClockRecord`."""
+    """Time that runs now and then; see `ettrick.sim.engine.holders.ClockRecord`."""
 
     is_on: bool
     since: float

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.holders import Holder
-    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.holders import Holder, Job
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.cluster.degraded import ReachabilityChange
     from ettrick.sim.engine.failures import Failures, Inside
-    from ettrick.sim.engine.job import Footprint, Job
+    from ettrick.sim.engine.holders import Footprint, Job
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import FabricView
 

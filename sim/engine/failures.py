@@ -23,8 +23,7 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ettrick.sim.engine.holders import Allocation
-    from ettrick.sim.engine.job import Job, ReplicaGroup
+    from ettrick.sim.engine.holders import Allocation, Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.repair import Repair

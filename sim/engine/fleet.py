@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.holders import Job
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
     from ettrick.sim.engine.result import Attempt, FleetResult

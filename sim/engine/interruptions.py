@@ -25,7 +25,7 @@ from ettrick.sim.scenario.laws import draw
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ettrick.sim.engine.job import Job, ReplicaGroup
+    from ettrick.sim.engine.holders import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.policies.contracts import Exposure, Plan

@@ -10,8 +10,8 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from ettrick.sim.engine.holders import Job, ReplicaGroup
 from ettrick.sim.engine.interruptions import Interruptions
-from ettrick.sim.engine.job import Job, ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, SharedStores, StepCounter
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.job import Recorder, Segment
+    from ettrick.sim.engine.holders import Recorder, Segment
     from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster

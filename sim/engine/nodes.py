@@ -15,8 +15,7 @@ from ettrick.sim.policies.contracts import Bucket
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.sim.engine.holders import Allocation
-    from ettrick.sim.engine.job import Job, ReplicaGroup
+    from ettrick.sim.engine.holders import Allocation, Job, ReplicaGroup
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.lives import ExposureClock, ExposureClocks
     from ettrick.sim.engine.prepared import AllocationUnits, Prepared, SparePool

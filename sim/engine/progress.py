@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.holders import Holder
-    from ettrick.sim.engine.job import Job, ReplicaGroup, Taint
+    from ettrick.sim.engine.holders import Holder, Job, ReplicaGroup, Taint
     from ettrick.sim.engine.jobs import JobPhases
 
 _NOT_YET = -math.inf

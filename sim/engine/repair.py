@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ettrick.sim import rng
-from ettrick.sim.engine.job import RepairJob
+from ettrick.sim.engine.holders import RepairJob
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import RELAPSE, FailureCounts
 from ettrick.sim.engine.nodes import NodeState, TimeWeightedCount
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.holders import Allocation
-    from ettrick.sim.engine.job import ReplicaGroup
+    from ettrick.sim.engine.holders import Allocation, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import Environment
     from ettrick.sim.engine.lives import FailureEvent

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ettrick.sim.engine.admission import Admission
-    from ettrick.sim.engine.holders import Allocation, Holder
-    from ettrick.sim.engine.job import ReplicaGroup
+    from ettrick.sim.engine.holders import Allocation, Holder, ReplicaGroup
     from ettrick.sim.engine.services import ReplicaPool
 
 _PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (

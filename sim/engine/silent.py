@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim import rng
-from ettrick.sim.engine.job import SilentFault, Taint
+from ettrick.sim.engine.holders import SilentFault, Taint
 from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import RELAPSE, FailureEvent, Lifetime
 from ettrick.sim.failures.trace import PARTS, ROUNDS, first_onsets, hidden_at_start
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.holders import Job
     from ettrick.sim.engine.lives import SourceInfo
     from ettrick.sim.scenario.law_model import LawModel
 

@@ -11,7 +11,7 @@ from ettrick.sim import rng
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.fleet import ClusterQueue, pooled
-from ettrick.sim.engine.job import Recorder
+from ettrick.sim.engine.holders import Recorder
 from ettrick.sim.engine.jobs import JobPhases, Queue
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.holders import Job
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.failures.trace import FailureTrace
 

@@ -25,7 +25,7 @@ from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from ettrick.sim.engine.job import Job, ReplicaGroup
+    from ettrick.sim.engine.holders import Job, ReplicaGroup
 
 # ----------------------------------------
 # Placement of ranks against a walk over all of them in plain Python, for layouts of any order.

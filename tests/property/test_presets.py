@@ -25,7 +25,7 @@ from tests.pace import SEED, budget, one_in
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
-    from ettrick.sim.engine.job import ReplicaGroup
+    from ettrick.sim.engine.holders import ReplicaGroup
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.failures import FailureTrace
 
