@@ -37,7 +37,7 @@ from ettrick.sim.prepare.placement import (
     surplus_nodes,
     whole_units,
 )
-from ettrick.sim.prepare.services import plan_of, services_of
+from ettrick.sim.prepare.services import plans_of
 from ettrick.sim.prepare.step import (
     PlacedJob,
     check_memory,
@@ -53,7 +53,7 @@ from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.sim.engine.prepared import PowerAndCost, PreparedStream, ServicePlan
+    from ettrick.sim.engine.prepared import PowerAndCost, PreparedStream
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
@@ -74,7 +74,7 @@ def prepare(scenario: Scenario) -> Prepared:
     prepared = examine(scenario)
     check_memory(prepared)
     if scenario.services:
-        prepared = replace(prepared, services=_services(prepared))
+        prepared = replace(prepared, services=plans_of(prepared))
     site = EmptyCluster.of(scenario, prepared.counts, prepared.units)
     if prepared.scheduler.pack is not None:
         prepared = replace(prepared, packed_by=tuple(site.topology.domains[prepared.scheduler.pack].tolist()))
@@ -119,18 +119,6 @@ def examine(scenario: Scenario) -> Prepared:
     if _last is None or _last.scenario is not scenario:
         _last = _examined(scenario)
     return _last
-
-
-def _services(prepared: Prepared) -> tuple[ServicePlan, ...]:
-    """Return the services of a scenario, ready to serve."""
-    tenants, partitions = ([entry.name for entry in entries] for entries in (prepared.tenants, prepared.partitions))
-    found = []
-    for index, service in enumerate(services_of(prepared)):
-        spec = service.spec
-        tenant = tenants.index(spec.tenant or "default")
-        partition = 0 if spec.partition is None else partitions.index(spec.partition)
-        found.append(plan_of(service, index, tenant, partition, prepared.sources))
-    return tuple(found)
 
 
 def _targets(scenario: Scenario) -> tuple[TargetPlan, ...]:

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.requests import Served
-    from ettrick.sim.failures import FailureSource
     from ettrick.sim.formulas.nodes import Standing
     from ettrick.sim.scenario.services import Lengths, ServiceSpec, ServingLayout
     from ettrick.sim.scenario.streams import Arrival
@@ -686,33 +685,23 @@ def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float
 # What the engine needs of a service.
 
 
-def plan_of(
-    found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]
-) -> ServicePlan:
-    """Return a service, ready to serve; attainment is that of a replay, with readers of prompts of one for each pool.
+def plans_of(prepared: Prepared) -> tuple[ServicePlan, ...]:
+    """Return the services of a scenario, ready to serve."""
+    return tuple(_plan_of(service, index, prepared) for index, service in enumerate(services_of(prepared)))
 
-    Parameters
-    ----------
-    found
-        The service.
-    index
-        Its position among the services.
-    tenant, partition
-        Their positions.
-    sources
-        What fails.
-    """
+
+def _plan_of(found: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
+    """Return a service, ready to serve; attainment is that of a replay, with readers of prompts of one for each."""
     if found.pools is None:
-        return _plan(found, index, tenant, partition, sources)
-    decoders, readers = (_plan(part, index, tenant, partition, sources) for part in _parts(found))
+        return _plan(found, index, prepared)
+    decoders, readers = (_plan(part, index, prepared) for part in _parts(found))
     again = found.again() if decoders.recompute else 0.0
     return replace(decoders, readers=readers, slack=min(decoders.slack, readers.slack), recompute=again)
 
 
-def _plan(
-    found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]
-) -> ServicePlan:
+def _plan(found: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
     """Return replicas of one kind, ready to serve."""
+    tenants, partitions = ([entry.name for entry in entries] for entries in (prepared.tenants, prepared.partitions))
     spec, made, requests, recovery = found.spec, found.replica, found.requests, found.spec.recovery
     method, failover = found.method, found.failover
     uses = np.linspace(0.0, found.admitted, _STEPS + 1)
@@ -720,7 +709,7 @@ def _plan(
     together, overload, rates = spec.together(found.gpus_per_node), spec.overload, _rates(found)
     waits = overload is not None and overload.use == "queue"
     gpus = made.gpus * together
-    detections = [source.detection.mean_value for source in sources if source.detection is not None]
+    detections = [source.detection.mean_value for source in prepared.sources if source.detection is not None]
     alone = float(prefill(made, requests.input, spec.hit)) / made.data
     alone += 1.5 * float(decode(made, 1.0, requests.context).total)
     return ServicePlan(
@@ -741,8 +730,8 @@ def _plan(
         nodes=found.nodes,
         gpus=made.gpus,
         priority=spec.priority,
-        tenant=tenant,
-        partition=partition,
+        tenant=tenants.index(spec.tenant or "default"),
+        partition=0 if spec.partition is None else partitions.index(spec.partition),
         capacity=found.capacity,
         batch=tuple(batches),
         tpot=tuple(found.time_at(batch) for batch in batches),
