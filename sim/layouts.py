@@ -9,7 +9,7 @@ from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
 from ettrick.sim.closed_form.renewal import job_shares
 from ettrick.sim.policies.recovery import Redundant, RestartSmaller, ShrinkRejoin
-from ettrick.sim.prepare.placement import EmptyCluster, layout_of, whole_units
+from ettrick.sim.prepare.placement import EmptyCluster, LruCache, layout_of, whole_units
 from ettrick.sim.prepare.prepare import checkpoint_of, examine
 from ettrick.sim.prepare.step import SLACK, PlacedJob
 from ettrick.sim.scenario.model import Parallelism
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 _FARTHEST = 4096
 
 """Nodes on either side among which the nearest number of GPUs that can be laid out is looked for [-]."""
+
+
+_SIZES = 100_000
+
+"""Sizes of groups of which a search knows who leaves together [-]."""
 
 
 class NoLayoutError(ValueError):
@@ -196,8 +201,8 @@ class LayoutSearch:
         )
         """Standard deviation of the logarithm of true over stated times [-]."""
         self._within = spec.parallelism.within_domain if spec.parallelism is not None else ()
-        self._sets: dict[tuple[int, ...], int] = {}
-        self._stages: dict[tuple[int, ...], int] = {}
+        self._sets: LruCache[int] = LruCache(_SIZES)
+        self._stages: LruCache[int] = LruCache(_SIZES)
         self._links: dict[tuple[int, ...], Links] = {}
         self._known: tuple[Prepared, Callable[[PreparedJob], dict[str, float]] | None] | None = None
 
@@ -304,18 +309,15 @@ class LayoutSearch:
         recovery = self.scenario.recovery
         if not recovery.elastic:
             return 1
-        key = _sizes(work)
-        if key not in self._sets:
-            self._sets[key] = failure_sets(self._parallelism(work), self.site.gpus_per_node)
-        return self._sets[key]
+        return self._sets.get(_sizes(work), lambda: failure_sets(self._parallelism(work), self.site.gpus_per_node))
 
     def _stages_of(self, work: Workload) -> int:
         """Return how many stages of a set of replicas are on nodes of their own [-]."""
-        key = _sizes(work)
-        if key not in self._stages:
-            stages = layout_of(self._parallelism(work), self.site.gpus_per_node).stage_of_host
-            self._stages[key] = len(set(stages.tolist()))
-        return self._stages[key]
+
+        def count() -> int:
+            return len({*layout_of(self._parallelism(work), self.site.gpus_per_node).stage_of_host.tolist()})
+
+        return self._stages.get(_sizes(work), count)
 
 
 def failure_sets(layout: Parallelism, gpus_per_node: int) -> int:

@@ -89,9 +89,8 @@ def prepare(scenario: Scenario) -> Prepared:
     if not parts:
         return prepared
     domains = {"cluster": Domains(np.array([0, prepared.nodes]), np.arange(prepared.nodes))}
-    for part in parts - {"cluster"}:
-        members = site.topology.members(part)
-        domains[part] = Domains(members.offsets, members.nodes)
+    members = {part: site.topology.members(part) for part in parts - {"cluster"}}
+    domains |= {part: Domains(units.offsets, units.nodes) for part, units in members.items()}
     blast: dict[str, tuple[Any, Any]] = {part: domains[part] for part in parts}
     # As the engine reads them fastest; those of the fabric stay arrays, for they may be many.
     blast |= {part: (domains[part].offsets.tolist(), domains[part].nodes.tolist()) for part in parts - {*FABRIC_PARTS}}
