@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
 from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Figure, Report, Section, grid
+from ettrick.analysis.page.model import Column, Figure, Report, Section, table_of
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import (
     KernelChange,
@@ -301,30 +301,25 @@ _ACROSS, _UP = 72, 16
 def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
     """Return the kernels as tables, the `top` ones with the largest share of the step."""
     shown = content.kernels[:top]
-    rows = [
-        [
-            row.kernel,
-            _sizes(row),
-            row.format,
-            f"{row.calls:,.4g}",
-            "" if row.flop_per_byte is None else f"{row.flop_per_byte:,.0f}",
-            row.bound or "",
-            "" if row.waves is None else percent_text(row.waves, 0),
-            _us(row.alone_s) if row.kind in _COUNTED else "",
-            f"{row.step_s * 1e3:,.4g}",
-            percent_text(row.share, 1),
-            "" if row.reached is None else percent_text(row.reached, 0),
-        ]
-        for row in shown
-    ]
-    heads = ["kernel", "m x n x k, or size", "format", "calls", "FLOP/B", "bound", "waves", "alone [us]", "step [ms]"]
-    heads += ["of step", "of benchmark"]
+    columns: tuple[Column[KernelRow], ...] = (
+        Column("kernel", lambda row: row.kernel),
+        Column("m x n x k, or size", _sizes, is_number=False),
+        Column("format", lambda row: row.format, is_number=False),
+        Column("calls", lambda row: f"{row.calls:,.4g}"),
+        Column("FLOP/B", lambda row: "" if row.flop_per_byte is None else f"{row.flop_per_byte:,.0f}"),
+        Column("bound", lambda row: row.bound or "", is_number=False),
+        Column("waves", lambda row: "" if row.waves is None else percent_text(row.waves, 0)),
+        Column("alone [us]", lambda row: _us(row.alone_s) if row.kind in _COUNTED else ""),
+        Column("step [ms]", lambda row: f"{row.step_s * 1e3:,.4g}"),
+        Column("of step", lambda row: percent_text(row.share, 1)),
+        Column("of benchmark", lambda row: "" if row.reached is None else percent_text(row.reached, 0)),
+    )
     rest = content.kernels[len(shown) :]
     left = math.fsum(row.share for row in rest)
     text = [f"step {_step_text(content)} on {content.accelerator}, by kernel of the slowest stage"]
     text += [f"{len(rest)} others: {percent_text(left, 1)} of the step"] if rest else []
     title = f"{content.scenario}, job {content.job}"
-    found = [Section("kernels", title, tuple(text), (grid("", heads, rows, (0, 1, 2, 5)),), tuple(content.notes))]
+    found = [Section("kernels", title, tuple(text), (table_of("", shown, columns),), tuple(content.notes))]
     if content.measured:
         found.append(_measured_section(content))
     if content.comparison is not None:
@@ -355,39 +350,32 @@ def _us(seconds: float) -> str:
 
 
 def _measured_section(content: KernelsDocument) -> Section:
-    rows = [
-        [
-            one.kernel,
-            f"{one.measurements:,}",
-            _us(one.measured_s),
-            _us(one.predicted_s),
-            percent_text(one.measured_s / one.predicted_s - 1, 1, "+"),
-            f"{one.saved_s * 1e3:,.4g}",
-        ]
-        for one in content.measured
-    ]
-    heads = ["kernel", "measurements", "measured [us]", "predicted [us]", "difference", "step shorter by [ms]"]
+    columns: tuple[Column[MeasuredKernel], ...] = (
+        Column("kernel", lambda row: row.kernel),
+        Column("measurements", lambda row: f"{row.measurements:,}"),
+        Column("measured [us]", lambda row: _us(row.measured_s)),
+        Column("predicted [us]", lambda row: _us(row.predicted_s)),
+        Column("difference", lambda row: percent_text(row.measured_s / row.predicted_s - 1, 1, "+")),
+        Column("step shorter by [ms]", lambda row: f"{row.saved_s * 1e3:,.4g}"),
+    )
     assert content.calibrated_step_s is not None
     notes = [f"with these kernels a step takes {content.calibrated_step_s:,.4g} s; as modelled {content.step_s:,.4g} s"]
     if content.software:
         stated = ", ".join(f"{name}: {share:.4g}" for name, share in content.software.items())
         notes.append(f"to simulate with them: --set jobs.{content.job_index}.software='{{{stated}}}'")
     title = "Measured kernels, by what the step would gain at the shortest known time"
-    return Section("measured", title, (), (grid("", heads, rows),), tuple(notes))
+    return Section("measured", title, (), (table_of("", content.measured, columns),), tuple(notes))
 
 
 def _comparison_section(found: KernelComparison) -> Section:
-    rows = [
-        [
-            one.kernel,
-            _us(one.before_s),
-            _us(one.after_s),
-            percent_text(one.change, 1, "+"),
-            percent_text(one.noise, 1),
-            one.verdict,
-        ]
-        for one in found.changes
-    ]
+    columns: tuple[Column[KernelChange], ...] = (
+        Column("kernel", lambda row: row.kernel),
+        Column("before [us]", lambda row: _us(row.before_s)),
+        Column("after [us]", lambda row: _us(row.after_s)),
+        Column("change", lambda row: percent_text(row.change, 1, "+")),
+        Column("noise", lambda row: percent_text(row.noise, 1)),
+        Column("verdict", lambda row: row.verdict, is_number=False),
+    )
     slower = sum(one.verdict == "slower" for one in found.changes)
     title = f"{slower} of {len(found.changes)} kernels are slower than in the first file"
     text = (
@@ -395,8 +383,7 @@ def _comparison_section(found: KernelComparison) -> Section:
         f"({found.noise_basis}); noise is half the 95 % interval of a change, all kernels together"
     )
     notes = [f"in one file alone: {', '.join(found.not_in_both)}"] if found.not_in_both else []
-    heads = ["kernel", "before [us]", "after [us]", "change", "noise", "verdict"]
-    return Section("comparison", title, (text,), (grid("", heads, rows, (0, 5)),), tuple(notes))
+    return Section("comparison", title, (text,), (table_of("", found.changes, columns),), tuple(notes))
 
 
 def format_kernels(content: KernelsDocument, top: int | None = None) -> str:

@@ -38,7 +38,7 @@ from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import screen_of_run, stated
 from ettrick.analysis.page.glossary import cause_name
-from ettrick.analysis.page.model import Figure, Section, grid
+from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import NO_STREAMS, RunDocument
@@ -72,45 +72,38 @@ def headline(document: RunDocument) -> TableBlock:
 def by_size(fleet: FleetSummary) -> TableBlock | None:
     """Return a line for each exact size class; ``None`` with one alone."""
     sizes = _sizes(fleet)
-    if not sizes:
-        return None
-    every = sum(group.gpu_s for group in sizes.values())
-    rows, shades = [], []
-    for name, group in sizes.items():
-        share = group.gpu_s / every if every else 0.0
-        p95 = group.single_jobs["wait_first"].p95 if group.metrics["wait_first"].mean is not None else None
-        rows.append((
-            f"{int(name):,}",
-            count_text(group.jobs),
-            percent_text(share, 1),
-            _mean(group.metrics["wait_first"], time_text),
-            text_or_dash(p95, time_text),
-            text_or_dash(group.longest_wait_s, time_text),
-            _mean(group.metrics["bounded_slowdown"], lambda value: f"{value:,.3g}"),
-            _mean(group.metrics["ettr"], percent_text),
-            _mttf(group.metrics["mttf"]),
-            text_or_dash(group.mttf_expected_s, time_text),
-            _mean(group.metrics["preemptions"], lambda value: f"{value:,.3g}"),
-        ))  # fmt: skip
-        shades.append((None, None, share, *[None] * 8))
-    heads = (
-        "GPUs", "jobs", "GPU-hours", "first wait", "p95 of jobs", "longest", "slowdown", "ETTR", "MTTF", "1/(N r)",
-        "preempted",
-    )  # fmt: skip
+    every = sum(group.gpu_s for group in sizes.values()) or 1.0
+    number = "{:,.3g}".format
+
+    def mean(metric: str, form: Callable[[float], str]) -> Callable[[tuple[str, GroupSummary]], str]:
+        return lambda row: Delivered("", row[1].metrics[metric], form).mean
+
+    def p95(group: GroupSummary) -> float | None:
+        return None if group.metrics["wait_first"].mean is None else group.single_jobs["wait_first"].p95
+
+    columns: tuple[Column[tuple[str, GroupSummary]], ...] = (
+        Column("GPUs", lambda row: f"{int(row[0]):,}"),
+        Column("jobs", lambda row: count_text(row[1].jobs)),
+        Column("GPU-hours", lambda row: percent_text(row[1].gpu_s / every, 1), shade=lambda row: row[1].gpu_s / every),
+        Column("first wait", mean("wait_first", time_text)),
+        Column("p95 of jobs", lambda row: text_or_dash(p95(row[1]), time_text)),
+        Column("longest", lambda row: text_or_dash(row[1].longest_wait_s, time_text)),
+        Column("slowdown", mean("bounded_slowdown", number)),
+        Column("ETTR", mean("ettr", percent_text)),
+        Column("MTTF", mean("mttf", time_text)),
+        Column("1/(N r)", lambda row: text_or_dash(row[1].mttf_expected_s, time_text)),
+        Column("preempted", mean("preemptions", number)),
+    )
     note = (
         "Sizes are classes: powers of two and more. Longest: time in the queue, of jobs that still wait too. 1/(N r): "
         "the MTTF of N nodes by the laws of the scenario. Preempted: per 1,000 GPU-hours."
     )
-    return grid("Waits, goodput and failures by size", heads, rows, shades=shades, note=note)
+    title = "Waits, goodput and failures by size"
+    return table_of(title, list(sizes.items()), columns, note=note) if sizes else None
 
 
 def _sizes(fleet: FleetSummary) -> dict[str, GroupSummary]:
     return {name: group for name, group in fleet.by.get("size", {}).items() if not name.endswith("+")}
-
-
-def _mttf(summary: MetricSummary) -> str:
-    bound = summary.lower_bound95
-    return _mean(summary, time_text) if summary.mean is not None or bound is None else f"> {time_text(bound)}"
 
 
 def tenants(fleet: FleetSummary) -> TableBlock | None:
@@ -121,15 +114,12 @@ def tenants(fleet: FleetSummary) -> TableBlock | None:
         ratio = f"{found.held_share / found.entitled_share:.3g}" if found.entitled_share else "-"
         waits = ["-", "-"]
         if group is not None:
-            waits = [_mean(group.metrics["wait_first"], time_text), text_or_dash(group.longest_wait_s, time_text)]
+            times = group.metrics["wait_first"].mean, group.longest_wait_s
+            waits = [text_or_dash(seconds, time_text) for seconds in times]
         rows.append((name, percent_text(found.held_share, 1), percent_text(found.entitled_share, 1), ratio, *waits))
     heads = ("tenant", "share held", "share entitled to", "held / entitled", "first wait", "longest")
     note = "Shares of the GPU-time of all jobs and services; a tenant that asks for less than its share holds less."
     return grid("What tenants had", heads, rows, note=note) if rows else None
-
-
-def _mean(summary: MetricSummary, form: Callable[[float], str]) -> str:
-    return text_or_dash(summary.mean, form)
 
 
 def where_of_fleet(fleet: FleetSummary) -> TableBlock:

@@ -29,13 +29,13 @@ from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ettrick.analysis.metrics import Metric
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.explained import ExplainedService, ServiceLayoutRow, ServiceLayoutsDocument
-    from ettrick.analysis.results.models import RunDocument, ServiceSummary
+    from ettrick.analysis.results.models import RunDocument, ServiceSummary, TargetSummary
 
 # What a run of services came to: tables for the terminal and for pages.
 
@@ -180,39 +180,33 @@ def section(report_data: ReportData) -> Section | None:
 
 def targets_table(document: RunDocument) -> TableBlock | None:
     """Return a row for each target; ``None`` without any."""
-    found = document.per_target.values()
-    if not found:
-        return None
-    has_credits = any("credit_share" in target.metrics for target in found)
-    has_bill = any("credits" in target.metrics for target in found)
+    targets = document.per_target
+    named = {name for target in targets.values() for name in target.metrics}
     currency = "" if document.cost is None else document.cost.currency
-    money = cell_forms("credits", currency).value
-    rows = []
-    for name, target in document.per_target.items():
-        missed, worst, left = (target.metrics[key] for key in ("missed_windows", "worst_window", "error_budget_left"))
-        row = [
-            name,
-            f"{METRICS[target.metric].label} of {target.of}",
-            f"{100 * target.at_least:.6g} %",
-            f"{target.windows:,} of {time_text(target.window_s)}",
-            text_or_dash(missed.mean, nines_text),
-            interval_text(missed, nines_text),
-            text_or_dash(worst.mean, nines_text),
-            text_or_dash(left.mean, percent_text),
-        ]
-        for key, wanted, form in (("credit_share", has_credits, percent_text), ("credits", has_bill, money)):
-            row += [text_or_dash(target.metrics[key].mean, form) if key in target.metrics else "–"] if wanted else []
-        rows.append(tuple(row))
-    heads = ["target", "", "at least", "windows", "P(miss)", "95 % interval", "worst\nwindow", "error\nbudget left"]
-    heads += ["bill\ngiven back"] * has_credits + ["credits\nper run"] * has_bill
+
+    def mean(metric: str, form: Callable[[float], str]) -> Callable[[tuple[str, TargetSummary]], str]:
+        return lambda row: text_or_dash(row[1].metrics[metric].mean, form) if metric in row[1].metrics else "–"
+
+    columns: tuple[Column[tuple[str, TargetSummary]], ...] = (
+        Column("target", lambda row: row[0]),
+        Column("", lambda row: f"{METRICS[row[1].metric].label} of {row[1].of}"),
+        Column("at least", lambda row: f"{100 * row[1].at_least:.6g} %"),
+        Column("windows", lambda row: f"{row[1].windows:,} of {time_text(row[1].window_s)}"),
+        Column("P(miss)", mean("missed_windows", nines_text)),
+        Column("95 % interval", lambda row: interval_text(row[1].metrics["missed_windows"], nines_text)),
+        Column("worst\nwindow", mean("worst_window", nines_text)),
+        Column("error\nbudget left", mean("error_budget_left", percent_text)),
+        Column("bill\ngiven back", mean("credit_share", percent_text), "credit_share" in named),
+        Column("credits\nper run", mean("credits", cell_forms("credits", currency).value), "credits" in named),
+    )
     note = (
         "P(miss): of a window. Worst window: the lowest of a run, mean of the runs. An error budget below 0 is spent: "
         "over all windows more was missed than the target allows."
     )
-    own = [name for name, target in document.per_target.items() if name == target.of]
+    own = [name for name, target in targets.items() if name == target.of]
     if own:
         note += f" Of {' and '.join(own)} no target is stated: the SLO is taken, in each window of the results."
-    return grid("Targets", tuple(heads), rows, note=note)
+    return table_of("Targets", list(targets.items()), columns, note=note) if targets else None
 
 
 def targets_section(report_data: ReportData) -> Section | None:
