@@ -394,5 +394,6 @@ def test_a_wrong_key_or_value_names_the_file(
     assert old in text
     (tmp_path / f"{file}.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
     monkeypatch.setattr(catalog, "_HERE", tmp_path)
+    monkeypatch.setattr(catalog, "file_table", catalog.file_table.__wrapped__)
     with pytest.raises(ValueError, match=re.escape(f"{file}.yaml: {message}")):
         getattr(catalog, file).__wrapped__()

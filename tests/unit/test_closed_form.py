@@ -214,7 +214,12 @@ def test_rates_of_another_size_are_marked() -> None:
     """Llama 3's failures were counted on 16,384 GPUs: a job of 8,192 is outside, one of 16,384 is not."""
     assert sim.closed_form(of_preset("slurm-requeue")).extrapolated == ()
     (row,) = sim.closed_form(of_preset("slurm-requeue", "jobs.0.gpus=8192", "jobs.0.parallelism.data=64")).extrapolated
-    assert (row.bundle, row.counted, row.gpus, row.superlinear) == ("llama3-table5", (16384, 16384), 8192, None)
+    assert (row.bundle, row.counted_on_gpus, row.gpus, row.ettr_superlinear) == (
+        "llama3-table5",
+        (16384, 16384),
+        8192,
+        None,
+    )
     assert sim.closed_form(report_sample.prepare()).extrapolated == (), "who states a rate knows its size"
     hypothetical = report_sample.prepare(failures=[{"use": "airesim-defaults"}], detection={"time": "0 s"})
     assert sim.closed_form(hypothetical).extrapolated == ()
@@ -227,11 +232,11 @@ def test_what_is_said_of_another_size_is_true() -> None:
     assert row.kept == ("software_bug", "nccl_watchdog_timeout", "dependency")
     by_hand = [{"use": "llama3-table5", "scale": dict.fromkeys(row.kept, row.gpus / 16_384)}]
     even = sim.closed_form(report_sample.prepare(**case | {"failures": by_hand}))
-    assert row.proportional == pytest.approx(even.ettr)
-    assert row.linear == sim.closed_form(report_sample.prepare(**case)).ettr < (row.proportional or 0) - 0.01
+    assert row.ettr_proportional == pytest.approx(even.ettr)
+    assert row.ettr == sim.closed_form(report_sample.prepare(**case)).ettr < (row.ettr_proportional or 0) - 0.01
     text = " ".join(extrapolated_texts(describe_closed_form(report_sample.prepare(**case))))
     assert "with software_bug, nccl_watchdog_timeout, dependency as often as in that job" in text
-    assert f"{100 * (row.proportional or 0):.2f} % with all in proportion to the GPUs" in text
+    assert f"{100 * (row.ettr_proportional or 0):.2f} % with all in proportion to the GPUs" in text
 
 
 def test_superlinear_growth_by_hand() -> None:
@@ -246,10 +251,10 @@ def test_superlinear_growth_by_hand() -> None:
     }
     found = sim.closed_form(report_sample.prepare(**case))
     (row,) = found.extrapolated
-    assert (row.counted, row.linear) == ((129, 4096), found.ettr)
+    assert (row.counted_on_gpus, row.ettr) == ((129, 4096), found.ettr)
     faster = [{"use": "meta-rsc-1", "scale": 2.0 ** (SUPERLINEAR - 1)}]
     wanted = sim.closed_form(report_sample.prepare(**case | {"failures": faster})).ettr
-    assert row.superlinear == pytest.approx(wanted, rel=1e-9)
+    assert row.ettr_superlinear == pytest.approx(wanted, rel=1e-9)
     text = " ".join(extrapolated_texts(describe_closed_form(report_sample.prepare(**case))))
     assert "meta-rsc-1 was counted on jobs of 129 to 4,096 GPUs, 'train' has 8,192" in text
     assert "with the power 1.9" in text
@@ -258,7 +263,7 @@ def test_superlinear_growth_by_hand() -> None:
             **case | {"failures": [{"use": "llama3-table5"}], "jobs": [{"name": "train", "gpus": 8192}]}
         )
     )
-    assert [row.superlinear for row in llama.extrapolated] == [None]
+    assert [row.ettr_superlinear for row in llama.extrapolated] == [None]
 
 
 def test_the_exponent_is_that_of_the_source() -> None:
