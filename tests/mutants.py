@@ -56,7 +56,7 @@ ENGINE = (
     ("Interruptions.hit", "job.main in groups and job.main.is_running(now)", "job.main in groups"),
     ("Interruptions._hit_group", " and group.job.checkpoint.save_time() <= failure.notice", ""),
     ("Interruptions._rank", "if gone <= replica", "if gone < replica"),
-    ("Replicas.rejoin", "main.replicas >= main.waiting.wanted", "main.replicas > main.waiting.wanted"),
+    ("Job.suffices", "self.main.replicas >= step.wanted", "self.main.replicas > step.wanted"),
     ("Restores._damage", "len(stateless) < job.main.replicas", "len(stateless) <= job.main.replicas"),
     ("Restores.roll_back", "job.main.incident or job.main.cause", "job.main.cause"),
     ("Renewals.node_up", "self.was_down.get(node, 0.0) + now", "now"),

@@ -591,7 +591,7 @@ class PoolRecord:
 
 
 class ClockRecord:
-    """Time that runs now and then; see `ettrick.sim.engine.holders.ClockRecord`."""
+    """Time that runs now and then; see `ettrick.sim.engine.lives.ExposureClock`."""
 
     is_on: bool
     since: float
