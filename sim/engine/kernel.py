@@ -47,7 +47,7 @@ class ScheduledCall:
 
     __slots__ = ("_ok", "arguments", "callbacks", "function")
 
-    def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, function: Callable[..., object], arguments: tuple[object, ...]) -> None:
         self.callbacks: Any = _CALLBACKS
         self._ok = True
         self.function = function
@@ -61,7 +61,7 @@ def _play(call: ScheduledCall) -> None:
 _CALLBACKS = (_play,)
 
 
-def _unless_changed(owner: Any, epoch: int, function: Callable[..., object], *arguments: Any) -> None:
+def _unless_changed(owner: Any, epoch: int, function: Callable[..., object], *arguments: object) -> None:
     if owner.epoch == epoch:
         function(owner, *arguments)
 
@@ -69,7 +69,7 @@ def _unless_changed(owner: Any, epoch: int, function: Callable[..., object], *ar
 class Environment(simpy.Environment):
     """SimPy's environment, and :meth:`at`."""
 
-    def at(self, time: float, order: int, function: Callable[..., object], *arguments: Any) -> None:
+    def at(self, time: float, order: int, function: Callable[..., object], *arguments: object) -> None:
         """Call `function` at `time` [s]; ties are broken by `order`, then by the order of these calls.
 
         The function gets `arguments`, and after them the time.
@@ -78,7 +78,7 @@ class Environment(simpy.Environment):
         heappush(self._queue, (time, order, next(self._eid), call))  # type: ignore[misc]
 
     def unless_changed(
-        self, time: float, order: int, function: Callable[..., object], owner: Any, *arguments: Any
+        self, time: float, order: int, function: Callable[..., object], owner: Any, *arguments: object
     ) -> None:
         """Call `function` as :meth:`at` does, unless the ``epoch`` of its `owner`, the first argument, has risen."""
         self.at(time, order, _unless_changed, owner, owner.epoch, function, *arguments)

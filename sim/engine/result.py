@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Key = TypeVar("Key", bound=Hashable)
+    Row = TypeVar("Row")
     FloatArray = NDArray[np.float64]
 
 
@@ -295,9 +296,9 @@ def added(results: Iterable[FleetResult]) -> FleetResult:
 _TABLES = ("ledger", "jobs", "histograms", "outcomes", "stops", "services")
 
 
-def _merged(tables: Iterable[Mapping[Any, Any]], merge: Callable[[Any, Any], Any]) -> dict[Any, Any]:
+def _merged(tables: Iterable[Mapping[Key, Row]], merge: Callable[[Row, Row], Row]) -> dict[Key, Row]:
     """Return the rows of several tables, those of one key as one."""
-    rows: dict[Any, Any] = {}
+    rows: dict[Key, Row] = {}
     for table in tables:
         for key, row in table.items():
             rows[key] = merge(rows[key], row) if key in rows else row
