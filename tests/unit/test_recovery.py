@@ -26,7 +26,7 @@ from ettrick.sim.policies.contracts import (
 )
 from ettrick.sim.policies.recovery import RECOVERIES, HotSpare, Narrow, RestartSmaller, ShrinkRejoin
 from ettrick.sim.policies.recovery.base import Absence, ExpectedFailure
-from ettrick.sim.policies.recovery.phases import Participants, RecoveryPhase, longest, mean, steps, total
+from ettrick.sim.policies.recovery.phases import Participants, RecoveryPhase, back_to_queue, longest, mean, steps
 from ettrick.sim.policies.recovery.restart_smaller import Restarts
 from ettrick.sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
 from ettrick.sim.steps.plan import communicator_time
@@ -660,6 +660,11 @@ def test_collectives_take_as_long_as_published() -> None:
         time = collectives.seconds(Participants(thousands * 1024.0, 1, 0), number(0.5), "launch")
         assert time == pytest.approx(communicator_time(thousands * 1024.0), rel=1e-12)
         assert time == pytest.approx(length, rel=0.01)
+
+
+def total(*phases_and_more: Any) -> float:
+    """Return how long phases take together [s]."""
+    return back_to_queue(*phases_and_more).delay
 
 
 def test_who_takes_part() -> None:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ettrick.sim.formulas.arrays import Expansion, decay
 from ettrick.sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall, Step
-from ettrick.sim.policies.recovery.phases import longest, rule_of_longest
+from ettrick.sim.policies.recovery.phases import each_phase, longest, rule_of_longest
 from ettrick.sim.scenario.fields import Strategy
 from ettrick.sim.scenario.laws import Fixed, draw
 
@@ -425,10 +425,7 @@ def spans(phases: Held, members: Participants, fault: str = "", *, exposed: bool
     fault
         Class of the fault; nothing at a start.
     """
-    if not isinstance(phases, tuple):
-        yield RestartPhase(phases, exposed=exposed)
-        return
-    for phase in phases:
+    for phase in each_phase(phases):
         if phase.is_due(members, fault):
             yield RestartPhase(
                 phase.time, phase.factor(members), phase.count(members), exposed and phase.exposed == "both"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from ettrick.sim.policies.contracts import FAULTS, Exposure, PoolName, Requeue, Stall
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.law_model import LawModel
-from ettrick.sim.scenario.laws import Fixed, Law, draw
+from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,13 +202,37 @@ def rule_of_longest(law: LawModel, count: int) -> tuple[NDArray[np.float64], NDA
     return law.ppf(below), density * (half * weights).ravel()
 
 
-def total(phases: Held, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = "") -> float:
-    """Return how long phases take together [s].
+@functools.lru_cache(maxsize=4096)
+def _alone(law: Any) -> tuple[RecoveryPhase]:
+    """Return a time as a phase of the whole job."""
+    return (RecoveryPhase.model_construct(name="", time=law),)
+
+
+def each_phase(phases: Held) -> tuple[RecoveryPhase, ...]:
+    """Return phases, as a field holds them, one by one."""
+    return phases if isinstance(phases, tuple) else _alone(phases)
+
+
+def back_to_queue(
+    phases: Held, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = "", more: float = 0.0
+) -> Requeue:
+    """Return the step that gives every node back until phases, and then some `more` seconds [s], are over."""
+    due = [phase for phase in each_phase(phases) if phase.is_due(members, fault)]
+    delay = sum(phase.seconds(members, mark, f"{purpose} {phase.name}".strip()) for phase in due)
+    return Requeue(delay + more, delay - sum(phase.mean_seconds(members) for phase in due))
+
+
+def steps(
+    phases: Held, bucket: Bucket, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = ""
+) -> tuple[Stall, ...]:
+    """Return phases as steps of a plan that charge one bucket.
 
     Parameters
     ----------
     phases
         The phases, as a field holds them.
+    bucket
+        Where their time goes.
     members
         Who goes through them.
     mark
@@ -218,58 +242,30 @@ def total(phases: Held, members: Participants, mark: Callable[[str], float], pur
     fault
         Class of the fault; nothing at a start.
     """
-    if isinstance(phases, LawModel):
-        return draw(phases, mark, purpose)
-    needed = (phase for phase in phases if phase.is_due(members, fault))
-    return sum(phase.seconds(members, mark, f"{purpose} {phase.name}") for phase in needed)
-
-
-def back_to_queue(
-    phases: Held, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = "", more: float = 0.0
-) -> Requeue:
-    """Return the step that gives every node back until phases, and then some `more` seconds [s], are over."""
-    delay = total(phases, members, mark, purpose, fault)
-    if isinstance(phases, LawModel):
-        usual = phases.mean_value
-    else:
-        usual = sum(phase.mean_seconds(members) for phase in phases if phase.is_due(members, fault))
-    return Requeue(delay + more, delay - usual)
-
-
-def steps(
-    phases: Held, bucket: Bucket, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = ""
-) -> tuple[Stall, ...]:
-    """Return phases as steps of a plan that charge one bucket; for the parameters see `total`."""
-    if isinstance(phases, LawModel):
-        seconds = draw(phases, mark, purpose)
-        above = seconds - phases.mean_value
-        return (Stall(bucket, seconds, excess=above),) if seconds > 0 or above else ()
-    found: list[Stall] = []
-    for phase in phases:
+    stalls: list[Stall] = []
+    for phase in each_phase(phases):
         if not phase.is_due(members, fault):
             continue
-        seconds = phase.seconds(members, mark, f"{purpose} {phase.name}")
+        seconds = phase.seconds(members, mark, f"{purpose} {phase.name}".strip())
         above = 0.0 if isinstance(phase.time, Fixed) else seconds - phase.mean_seconds(members)
-        if found and found[-1].exposed == phase.exposed:
-            last = found[-1]
-            found[-1] = Stall(bucket, last.seconds + seconds, phase.exposed, last.excess + above)
+        if stalls and stalls[-1].exposed == phase.exposed:
+            last = stalls[-1]
+            stalls[-1] = Stall(bucket, last.seconds + seconds, phase.exposed, last.excess + above)
         elif seconds > 0 or above:
-            found.append(Stall(bucket, seconds, phase.exposed, above))
-    return tuple(found)
+            stalls.append(Stall(bucket, seconds, phase.exposed, above))
+    return tuple(stalls)
 
 
 def mean(phases: Held, members: Participants) -> tuple[float, float]:
     """Return the mean times of phases in which failures cannot and can hit the job [s], if no fault decides."""
-    if isinstance(phases, LawModel):
-        return 0.0, phases.mean_value
-    needed = [phase for phase in phases if phase.takes_part(members, "")]
+    needed = [phase for phase in each_phase(phases) if phase.takes_part(members, "")]
     hidden = sum(phase.mean_seconds(members) for phase in needed if phase.exposed == "none")
     return hidden, sum(phase.mean_seconds(members) for phase in needed if phase.exposed != "none")
 
 
-def exposures(*given: Held | None) -> frozenset[Exposure]:
+def exposures(*fields: Held | None) -> frozenset[Exposure]:
     """Return how phases are exposed, as far as they say so."""
-    return frozenset(phase.exposed for phases in given if isinstance(phases, tuple) for phase in phases)
+    return frozenset(phase.exposed for phases in fields if isinstance(phases, tuple) for phase in phases)
 
 
 def some(phases: Held, is_such: Callable[[RecoveryPhase], bool]) -> bool:
@@ -279,5 +275,4 @@ def some(phases: Held, is_such: Callable[[RecoveryPhase], bool]) -> bool:
 
 def is_fixed(phases: Held) -> bool:
     """Return whether no time of phases is random."""
-    times = (phases,) if isinstance(phases, LawModel) else (phase.time for phase in phases)
-    return all(isinstance(time, Fixed) for time in times)
+    return all(isinstance(phase.time, Fixed) for phase in each_phase(phases))
