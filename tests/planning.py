@@ -64,6 +64,7 @@ class Replay:
         """Starts in order: time and number of the job."""
         self.preemptions: list[tuple[float, int, list[int]]] = []
         self.running: dict[int, PlannerJob] = {}
+        self.work: dict[PlannerJob, Work] = {}
         self.first: dict[int, float] = {}
         """First start of each job, and its last end."""
         self.end: dict[int, float] = {}
@@ -89,8 +90,9 @@ class Replay:
         limit = job.run if job.limit is None else job.limit
         pending = PlannerJob(
             job.number, job.nodes, job.gpus or job.nodes * self.planner.gpus, limit=limit, priority=job.priority,
-            submit=job.submit, eligible=self.now, tenant=job.tenant, partition=job.partition, owner=job,
+            submit=job.submit, tenant=job.tenant, partition=job.partition,
         )  # fmt: skip
+        self.work[pending] = job
         self.planner.enqueue(pending, self.now)
 
     def stop(self, number: int) -> None:
@@ -110,7 +112,7 @@ class Replay:
                 self.history.append((self.now, job.number))
                 self.first.setdefault(job.number, self.now)
                 self.running[job.number] = job
-                self._at(self.now + job.owner.run, 0, lambda job=job, start=self.now: self._end(job, start))  # type: ignore[misc]
+                self._at(self.now + self.work[job].run, 0, lambda job=job, start=self.now: self._end(job, start))  # type: ignore[misc]
             for preemptor, victims in self.planner.preemptions:
                 self.preemptions.append((self.now, preemptor.number, [victim.number for victim in victims]))
                 for victim in victims:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ettrick.sim.policies.scheduler.profile import INF, SortedBlocks, next_multiple
@@ -24,21 +25,19 @@ class PlannerPool(NamedTuple):
     windows: tuple[tuple[float, float], ...] = ()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SharedNode:
     """A node that jobs below a node share; `node` is for the engine, which chooses it."""
 
-    __slots__ = ("claimed", "end", "free", "gone", "jobs", "node", "number", "pool")
-
-    def __init__(self, number: int, pool: int, gpus: int) -> None:
-        self.number = number
-        self.pool = pool
-        self.free = gpus
-        self.end = 0.0
-        self.jobs: dict[PlannerJob, None] = {}
-        self.claimed: PlannerJob | None = None
-        self.gone: set[PlannerJob] = set()
-        """Jobs of it that would be stopped, while victims are chosen."""
-        self.node: Any = None
+    number: int
+    pool: int
+    free: int
+    end: float = 0.0
+    jobs: dict[PlannerJob, None] = field(default_factory=dict)
+    claimed: PlannerJob | None = None
+    gone: set[PlannerJob] = field(default_factory=set)
+    """Jobs of it that would be stopped, while victims are chosen."""
+    node: Any = None
 
 
 Place: TypeAlias = "tuple[tuple[int, int], ...] | SharedNode"
@@ -72,6 +71,7 @@ def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
 _NO_SEGMENT = QueueSegment(0, 0, 0, capped=False)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class PlannerJob:
     """A job in the queue, or one that runs.
 
@@ -83,56 +83,49 @@ class PlannerJob:
         Whole nodes, 0 for a job below a node; GPUs that it asks for.
     limit
         Time limit that is left [s]; infinite without one.
-    eligible
-        Since when it may start, and its age counts [s].
-    owner
-        What the engine keeps of it.
     """
 
-    __slots__ = (
-        "claim", "eligible", "end", "entry", "gpus", "is_queued", "is_reclaimed", "lane", "limit", "named_at", "nodes",
-        "number", "owner", "partition", "preemptions", "preemptor", "priority", "qos", "serial", "shape", "share",
-        "size", "start", "submit", "target", "tenant", "victims", "where",
-    )  # fmt: skip
+    number: int
+    nodes: int
+    gpus: int
+    _: KW_ONLY
+    limit: float = INF
+    priority: float = 0
+    submit: float = 0.0
+    tenant: int = 0
+    partition: int = 0
+    qos: int = 0
+    eligible: float = field(init=False)
+    """Since when it may start, and its age counts [s]."""
+    preemptions: int = field(default=0, init=False)
+    serial: int = field(default=0, init=False)
+    size: int = field(init=False)
+    """GPUs that it takes."""
+    shape: tuple[float, ...] = field(default=(), init=False)
+    """What it asks for: jobs of one shape fit in the same places."""
+    is_queued: bool = field(default=False, init=False)
+    lane: QueueSegment = field(default=_NO_SEGMENT, init=False)
+    """Where it queues, or queued."""
+    entry: tuple[Any, ...] = field(default=(), init=False)
+    start: float = field(default=math.nan, init=False)
+    end: float = field(default=math.nan, init=False)
+    where: tuple[tuple[int, int], ...] = field(default=(), init=False)
+    share: SharedNode | None = field(default=None, init=False)
+    preemptor: PlannerJob | None = field(default=None, init=False)
+    named_at: float = field(default=math.nan, init=False)
+    """When it was last named as a victim [s]."""
+    is_reclaimed: bool = field(default=False, init=False)
+    """Whether it is, or was, stopped for the quota of the preemptor's tenant, and not for the class."""
+    victims: dict[PlannerJob, None] = field(default_factory=dict, init=False)
+    """Who is being stopped for it and still runs."""
+    target: dict[int, int] = field(default_factory=dict, init=False)
+    """Nodes of each pool that it will start on when its victims are gone, and those that it has of them."""
+    claim: dict[int, int] = field(default_factory=dict, init=False)
 
-    def __init__(
-        self, number: int, nodes: int, gpus: int, *, limit: float = INF, priority: float = 0, submit: float = 0.0,
-        eligible: float | None = None, tenant: int = 0, partition: int = 0, qos: int = 0, owner: Any = None,
-    ) -> None:  # fmt: skip
-        self.number = number
-        self.nodes = nodes
-        self.gpus = gpus
-        self.limit = limit
-        self.priority = priority
-        self.submit = submit
-        self.eligible = submit if eligible is None else eligible
-        self.tenant = tenant
-        self.partition = partition
-        self.qos = qos
-        self.owner = owner
-        self.preemptions = 0
-        self.serial = 0
-        self.size = gpus
-        """GPUs that it takes."""
-        self.shape: tuple[float, ...] = ()
-        """What it asks for: jobs of one shape fit in the same places."""
-        self.is_queued = False
-        self.lane = _NO_SEGMENT
-        """Where it queues, or queued."""
-        self.entry: tuple[Any, ...] = ()
-        self.start = self.end = math.nan
-        self.where: tuple[tuple[int, int], ...] = ()
-        self.share: SharedNode | None = None
-        self.preemptor: PlannerJob | None = None
-        self.named_at = math.nan
-        """When it was last named as a victim [s]."""
-        self.is_reclaimed = False
-        """Whether it is, or was, stopped for the quota of the preemptor's tenant, and not for the class."""
-        self.victims: dict[PlannerJob, None] = {}
-        """Who is being stopped for it and still runs."""
-        self.target: dict[int, int] = {}
-        """Nodes of each pool that it will start on when its victims are gone, and those that it has of them."""
-        self.claim: dict[int, int] = {}
+    def __post_init__(self) -> None:
+        """Count its age from its submission."""
+        self.eligible = self.submit
+        self.size = self.gpus
 
 
 def _freed(block: list[tuple[float, int, int]]) -> int:
