@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import InitVar, dataclass, field
 from heapq import heappush
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.prepared import FabricView, PreparedJob, PreparedStream
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
-    from ettrick.sim.policies.contracts import Exposure, Memory
+    from ettrick.sim.policies.contracts import Exposure, Memory, State
     from ettrick.sim.policies.recovery import Redundant
     from ettrick.sim.scenario.streams import Arrival
 
@@ -530,8 +530,8 @@ class Job:
     nodes: list[int] = field(init=False)
     """Node at each position, or -1; position // nodes_per_replica is the replica."""
     main: ReplicaGroup = field(init=False)
-    state: Any = field(init=False)
-    unsaved: Any = field(init=False)
+    state: State = field(init=False)
+    unsaved: State = field(init=False)
     """What the state was before the save that a plan begins with."""
     restoration: Restoration = field(init=False)
     """What the plan goes back to."""

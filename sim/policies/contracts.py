@@ -28,6 +28,11 @@ class Pace(NamedTuple):
     step: float = 0.0
 
 
+State: TypeAlias = Any
+
+"""The state of a checkpoint strategy: what is `committed` and `at_risk` [s of healthy work], and what is its own."""
+
+
 class CheckpointState(NamedTuple):
     """Progress in healthy seconds of work; positions in seconds of wall time.
 
@@ -69,7 +74,7 @@ class Damage(NamedTuple):
 class Restoration(NamedTuple):
     """What a restore goes back to: the state afterwards, how long it takes [s], and the store that it is read from."""
 
-    state: Any
+    state: State
     seconds: float
     store: str = ""
 

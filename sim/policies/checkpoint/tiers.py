@@ -46,23 +46,14 @@ Interval = Annotated[
     WithJsonSchema({"type": "string", "examples": ["10 min", "every 20 steps", "young", "daly", "optimal"]}),
 ]
 
+_ON_NODES: tuple[StoreName, ...] = ("host", "peer-host", "disk")
+
 _ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
-    "interval": ("host", "peer-host", "disk", "remote"),
-    "stall": ("host", "peer-host", "disk", "remote"),
-    "write": ("host", "peer-host", "disk", "remote"),
-    "when_busy": ("host", "peer-host", "disk", "remote"),
-    "retain": ("host", "peer-host", "disk", "remote"),
-    "corrupt": ("host", "peer-host", "disk", "remote"),
-    "every_replica": ("host", "peer-host", "disk"),
-    "clique": ("peer-host",),
-    "jump": ("peer-host",),
-    "network": ("peer-host",),
-    "aggregate": ("remote",),
-    "save_share": ("remote",),
-    "shares": ("remote",),
-    "stagger": ("remote",),
-    "reads": ("remote",),
-    "slowdown": ("host", "peer-host", "disk", "remote"),
+    **dict.fromkeys(("interval", "stall", "write", "when_busy", "retain", "corrupt"), (*_ON_NODES, "remote")),
+    "every_replica": _ON_NODES,
+    **dict.fromkeys(("clique", "jump", "network"), ("peer-host",)),
+    **dict.fromkeys(("aggregate", "save_share", "shares", "stagger", "reads"), ("remote",)),
+    "slowdown": (*_ON_NODES, "remote"),
 }
 
 """Stores that a field makes sense for; the others are for all."""
@@ -273,36 +264,24 @@ class Tier(Model):
 
     def _spacing(self, mtti: float, step: float, stall: float) -> float:
         """Return the stepping between two saves [s]."""
-        rule = self.interval
-        assert rule is not None
+        at, rule = ("interval",), self.interval or ""
         if rule.startswith("every "):
             if step <= 0:
-                raise RuleError(
-                    ("interval",), f"interval '{rule}' needs the time of a step: give the job step_time or mfu"
-                )
+                raise RuleError(at, f"interval '{rule}' needs the time of a step: give the job step_time or mfu")
             interval = int(rule.split()[1]) * step
         elif rule in RULES:
             if not math.isfinite(mtti):
-                raise RuleError(
-                    ("interval",), f"interval '{rule}' needs a failure rate, and nothing can fail here; give a time"
-                )
+                raise RuleError(at, f"interval '{rule}' needs a failure rate, and nothing can fail here; give a time")
             if stall <= 0:
-                raise RuleError(
-                    ("interval",),
-                    f"interval '{rule}' balances the stall of a save against lost work, and here saves are free",
-                )
+                balance = "balances the stall of a save against lost work, and here saves are free"
+                raise RuleError(at, f"interval '{rule}' {balance}")
             from ettrick.sim.formulas import goodput
 
-            formula = {
-                "young": goodput.young_interval,
-                "daly": goodput.daly_interval,
-                "optimal": goodput.optimal_interval,
-            }[rule]
-            interval = float(formula(stall, mtti))
+            interval = float(getattr(goodput, f"{rule}_interval")(stall, mtti))
         else:
             interval = units.parse(rule, units.DURATION)
         if interval <= 0:
-            raise RuleError(("interval",), "the interval must be longer than zero")
+            raise RuleError(at, "the interval must be longer than zero")
         return interval
 
 

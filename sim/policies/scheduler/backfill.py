@@ -12,7 +12,7 @@ authors, ties of expected ends all count.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.sim.policies.scheduler.profile import INF
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.scheduler.keys import Scheduler
     from ettrick.sim.policies.scheduler.nodes import NodeLedger, Place, PlannerJob, QueueSegment
     from ettrick.sim.policies.scheduler.preemption import Preemption
+    from ettrick.sim.policies.scheduler.profile import Entry
     from ettrick.sim.policies.scheduler.queue import JobQueue, Quotas
     from ettrick.sim.policies.scheduler.reservations import NextPass, Reservations
 
@@ -164,7 +165,7 @@ class BackfillPass(OrderedPass):
         super().begin(now)
         self.tests = INF if self.keys.tested == "all" else self.keys.tested
         self.depth = [self.reservations.depth] * len(self.nodes.of_partition)
-        self.last: tuple[Any, ...] = ()
+        self.last: Entry = ()
         self.largest = 0
         self.refused: dict[tuple[float, ...], bool] = {}
 
@@ -270,7 +271,7 @@ class BackfillPass(OrderedPass):
             return self._walk(lanes[0])
         return (job for _, job in heapq.merge(*map(self._ranked, lanes)))
 
-    def _ranked(self, lane: QueueSegment) -> Iterator[tuple[tuple[Any, ...], PlannerJob]]:
+    def _ranked(self, lane: QueueSegment) -> Iterator[tuple[tuple[float, ...], PlannerJob]]:
         """Yield the jobs of a segment, with their ranks."""
         return ((self.queue.rank(job, self.now), job) for job in self._walk(lane))
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ettrick.sim.policies.scheduler.profile import INF, SortedBlocks, next_multiple
+from ettrick.sim.policies.scheduler.profile import INF, Entry, SortedBlocks, next_multiple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class QueueSegment(SortedBlocks):
         return job
 
 
-def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
+def _least(block: list[Entry]) -> tuple[int, float]:
     """Return the size of the smallest job of a block, and the shortest time limit."""
     return min(entry[-1].size for entry in block), min(entry[-1].limit for entry in block)
 
@@ -106,7 +106,7 @@ class PlannerJob:
     is_queued: bool = field(default=False, init=False)
     lane: QueueSegment = field(default=_NO_SEGMENT, init=False)
     """Where it queues, or queued."""
-    entry: tuple[Any, ...] = field(default=(), init=False)
+    entry: Entry = field(default=(), init=False)
     start: float = field(default=math.nan, init=False)
     end: float = field(default=math.nan, init=False)
     where: tuple[tuple[int, int], ...] = field(default=(), init=False)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left, bisect_right, insort
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 INF = math.inf
+
+Entry: TypeAlias = tuple[Any, ...]
+"""What is kept in order, by its first items."""
 
 _BLOCK = 128
 
@@ -23,16 +26,16 @@ class SortedBlocks:
 
     __slots__ = ("blocks", "lasts", "measure", "measured")
 
-    def __init__(self, measure: Callable[[list[Any]], Any]) -> None:
+    def __init__(self, measure: Callable[[list[Entry]], Any]) -> None:
         self.measure = measure
-        self.blocks: list[list[Any]] = []
-        self.lasts: list[Any] = []
+        self.blocks: list[list[Entry]] = []
+        self.lasts: list[Entry] = []
         self.measured: list[Any] = []
 
     def __bool__(self) -> bool:
         return bool(self.blocks)
 
-    def add(self, entry: tuple[Any, ...]) -> None:
+    def add(self, entry: Entry) -> None:
         """Put an entry in its place."""
         index = bisect_left(self.lasts, entry)
         if index == len(self.blocks):
@@ -50,7 +53,7 @@ class SortedBlocks:
             self.lasts.insert(index, block[half - 1])
             self.measured.insert(index, None)
 
-    def remove(self, entry: tuple[Any, ...]) -> None:
+    def remove(self, entry: Entry) -> None:
         """Take an entry out, which is there."""
         index = bisect_left(self.lasts, entry)
         block = self.blocks[index]
@@ -61,7 +64,7 @@ class SortedBlocks:
         else:
             del self.blocks[index], self.lasts[index], self.measured[index]
 
-    def parts(self) -> Iterator[tuple[list[Any], Any]]:
+    def parts(self) -> Iterator[tuple[list[Entry], Any]]:
         """Yield the blocks in order, each with its measure."""
         for index, block in enumerate(self.blocks):
             measured = self.measured[index]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.sim.policies.scheduler.nodes import QueueSegment
 from ettrick.sim.policies.scheduler.profile import INF
@@ -151,7 +151,7 @@ class JobQueue:
         """Return the segment whose first job is the first of all."""
         return lanes[0] if len(lanes) == 1 else min(lanes, key=lambda lane: self.rank(lane.first, now))
 
-    def rank(self, job: PlannerJob, now: float) -> tuple[Any, ...]:
+    def rank(self, job: PlannerJob, now: float) -> tuple[float, ...]:
         """Return what jobs of several segments are ordered by, the first least."""
         order, lane, entry = self.order, job.lane, job.entry
         lift = 0.0
