@@ -99,7 +99,7 @@ _NOTHING = CellMetric.model_construct(
 )  # fmt: skip
 
 
-class Measured(Protocol):
+class SummarizedCell(Protocol):
     """What has metrics: a cell of a sweep, a variant of a comparison, a setting of an optimisation."""
 
     @property
@@ -107,10 +107,10 @@ class Measured(Protocol):
         """Summaries by metric; null where there is none."""
 
 
-_Cell = TypeVar("_Cell", bound=Measured)
+_Cell = TypeVar("_Cell", bound=SummarizedCell)
 
 
-def summary_of(cell: Measured, metric: str) -> CellMetric | MetricSummary:
+def summary_of(cell: SummarizedCell, metric: str) -> CellMetric | MetricSummary:
     """Return a metric of a cell; all of it is ``None`` where the cell does not have the metric."""
     return cell.metrics.get(metric) or _NOTHING
 
@@ -120,7 +120,7 @@ def running(content: SweepDocument) -> list[CellSummary]:
     return [cell for cell in content.cells if cell.status == "ok"]
 
 
-def mean_of(cell: Measured, metric: str) -> float | None:
+def mean_of(cell: SummarizedCell, metric: str) -> float | None:
     """Return the mean of a metric of a cell; ``None`` where there is none."""
     return summary_of(cell, metric).mean
 
@@ -231,17 +231,17 @@ def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) ->
 # Metrics in the units that readers see, as numbers for pictures and as texts for tables.
 
 
-def shown_of_cells(cells: Iterable[Measured], metric: str, currency: str | None = None) -> MetricFormat:
+def shown_of_cells(cells: Iterable[SummarizedCell], metric: str, currency: str | None = None) -> MetricFormat:
     """Return how a metric of cells of a study is shown."""
     return shown(metric, [mean_of(cell, metric) for cell in cells], currency)
 
 
-def cell_mean(cell: Measured, metric: MetricFormat) -> str:
+def cell_mean(cell: SummarizedCell, metric: MetricFormat) -> str:
     """Return the mean of a cell with the digits that its interval deserves; empty without one."""
     return metric.mean(cell.metrics.get(metric.metric))
 
 
-def has_bands(cells: Iterable[Measured], metric: str) -> bool:
+def has_bands(cells: Iterable[SummarizedCell], metric: str) -> bool:
     """Return whether any cell has a band of what the unknown inputs may be."""
     return any(summary_of(cell, metric).band90 for cell in cells)
 
@@ -254,7 +254,7 @@ def band_text(cell: CellSummary, metric: MetricFormat) -> str:
     return "unfinished in some draws" if metric.metric == "time_to_work" else "not known for all draws"
 
 
-def bar(name: str, metric: MetricFormat, cell: Measured, note: str = "") -> Interval:
+def bar(name: str, metric: MetricFormat, cell: SummarizedCell, note: str = "") -> Interval:
     """Return the mean of a cell in a picture, with its interval and the band of what the unknown inputs may be."""
     summary = summary_of(cell, metric.metric)
     return Interval(name, metric.of(summary.mean), metric.ends(summary.mean_ci95), metric.ends(summary.band90), note)

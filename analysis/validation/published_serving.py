@@ -227,7 +227,7 @@ def disaggregated(data: Path) -> tuple[Array, int]:
     return np.array(deviations), len(rows) - len(deviations)
 
 
-class Measured(NamedTuple):
+class MlperfSystem(NamedTuple):
     """A system of MLPerf Inference: a replica as we think that it ran, and its tokens a second by scenario."""
 
     accelerator: str
@@ -254,7 +254,7 @@ SPREAD = 0.8
 """Standard deviation over mean of the lengths of MLPerf's chat requests; assumed [-]."""
 
 
-def mlperf(data: Path) -> list[Measured]:
+def mlperf(data: Path) -> list[MlperfSystem]:
     """Return systems of one node whose GPUs are fitted, without a limit of power; runs that are there twice count once.
 
     How replicas were laid out is not in the table: the tensor ranks are those with most tokens a second offline. They
@@ -288,7 +288,7 @@ def mlperf(data: Path) -> list[Measured]:
             {scenario: float(row[f"{name}_mean_s"]) for scenario, row in rows.items() if row[f"{name}_mean_s"]}
             for name in ("tpot", "ttft")
         )
-        measured.append(Measured(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft))
+        measured.append(MlperfSystem(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft))
     return measured
 
 
@@ -297,7 +297,7 @@ def _most(replica: Replica, requests: Requests) -> float:
     return largest_rate(replica, requests) * float(requests.output) / replica.gpus
 
 
-def mlperf_errors(systems: Iterable[Measured]) -> Array:
+def mlperf_errors(systems: Iterable[MlperfSystem]) -> Array:
     """Return the errors of offline throughput; the stacks of these systems are tuned, and newer by release [-]."""
     rates = [
         (_most(system.replica, system.requests) * system.replica.gpus * system.replicas, system) for system in systems
@@ -305,7 +305,7 @@ def mlperf_errors(systems: Iterable[Measured]) -> Array:
     return np.array([rate / system.tokens_per_s["Offline"] - 1 for rate, system in rates])
 
 
-def first_tokens(systems: Iterable[Measured]) -> Array:
+def first_tokens(systems: Iterable[MlperfSystem]) -> Array:
     """Return the errors of the mean TTFT of Server and Interactive, at their requests in flight and their TPOT [-].
 
     By Little's law tokens a second times TPOT are in flight. That point calibrates the speed; waits are left.

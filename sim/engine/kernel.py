@@ -54,11 +54,11 @@ class ScheduledCall:
         self.arguments = arguments
 
 
-def _play(call: ScheduledCall) -> None:
+def _call(call: ScheduledCall) -> None:
     call.function(*call.arguments)
 
 
-_CALLBACKS = (_play,)
+_CALLBACKS = (_call,)
 
 
 def _unless_changed(owner: Any, epoch: int, function: Callable[..., object], *arguments: object) -> None:

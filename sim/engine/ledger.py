@@ -266,7 +266,7 @@ class FleetAccumulator:
         self.gpus = gpus
         self.sources = sources
         self.accounts = {CLUSTER: 0}
-        # By number of the account and what else a row of the result is told apart by.
+        # By number of the account and what else a row of the result is distinguished by.
         self._ledger: defaultdict[tuple[int, int, int, int], list[float]] = defaultdict(self._row)
         self._jobs: defaultdict[tuple[int], list[list[float]]] = defaultdict(self._rows(len(JOB_SUMS)))
         self._stops: defaultdict[tuple[int, int, int, int], list[list[float]]] = defaultdict(self._rows(3))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick import sim
-from ettrick.sim.policies.scheduler.preemption import Preemption
+from ettrick.sim.policies.scheduler.preemption import PreemptionRules
 from ettrick.sim.scenario.streams import Chain
 from tests.cases import cases
 from tests.unit.test_fleet import INF, arrival, charged, play
@@ -221,7 +221,7 @@ def test_who_is_reclaimed_does_not_take_its_nodes_again() -> None:
 
 def test_jobs_that_stop_each_other_at_one_instant_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planner that lets everybody ahead take what is claimed would never end: the error names the jobs."""
-    monkeypatch.setattr(Preemption, "_may_stop", lambda *_: False)
+    monkeypatch.setattr(PreemptionRules, "_may_stop", lambda *_: False)
     with pytest.raises(sim.WorkError, match=r"at 100 s job 1 of stream is preempted for job 0 of stream, twice"):
         reclaimed()
 

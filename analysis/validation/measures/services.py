@@ -23,7 +23,7 @@ from ettrick.sim.steps.serving import Requests, batch_of_load, largest_batch, la
 
 if TYPE_CHECKING:
     from ettrick.analysis.validation.lab import ScenarioRunner
-    from ettrick.analysis.validation.published_serving import Measured
+    from ettrick.analysis.validation.published_serving import MlperfSystem
     from ettrick.sim import Prepared
 
 _REPLAYED = 6000
@@ -38,7 +38,7 @@ def _folder() -> Path:
 
 
 @functools.cache
-def _systems(model: str = "llama2-70b") -> list[Measured]:
+def _systems(model: str = "llama2-70b") -> list[MlperfSystem]:
     return [system for system in serving.mlperf(_folder()) if system.model == model]
 
 
@@ -81,7 +81,7 @@ def serving_kept(
     return estimate(np.average(kept, axis=1, weights=weights) - measured.mean())
 
 
-def _load_within(system: Measured, ttft: float, tpot: float, seed: int) -> float:
+def _load_within(system: MlperfSystem, ttft: float, tpot: float, seed: int) -> float:
     """Return the largest load at which 99 % of the requests are within the limits, by bisection [-]."""
     mean, rate = system.requests, largest_rate(system.replica, system.requests)
     rng = np.random.default_rng(seed)

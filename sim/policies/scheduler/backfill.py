@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.policies.scheduler.keys import Scheduler
     from ettrick.sim.policies.scheduler.nodes import NodeLedger, Place, PlannerJob, QueueSegment
-    from ettrick.sim.policies.scheduler.preemption import Preemption
+    from ettrick.sim.policies.scheduler.preemption import PreemptionRules
     from ettrick.sim.policies.scheduler.profile import Entry
     from ettrick.sim.policies.scheduler.queue import JobQueue, Quotas
     from ettrick.sim.policies.scheduler.reservations import NextPass, Reservations
@@ -38,7 +38,7 @@ class Books(NamedTuple):
     quotas: Quotas
     queue: JobQueue
     reservations: Reservations
-    preemption: Preemption
+    preemption: PreemptionRules
     next_pass: NextPass
 
     def start(self, job: PlannerJob, now: float, place: Place) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.sim.policies.scheduler.backfill import BackfillPass, Books, OrderedPass
 from ettrick.sim.policies.scheduler.nodes import NodeLedger
-from ettrick.sim.policies.scheduler.preemption import Preemption
+from ettrick.sim.policies.scheduler.preemption import PreemptionRules
 from ettrick.sim.policies.scheduler.profile import INF, next_multiple
 from ettrick.sim.policies.scheduler.queue import JobQueue, Quota, Quotas
 from ettrick.sim.policies.scheduler.reservations import NextPass, Reservations
@@ -67,7 +67,7 @@ class Planner:
         self.next_pass = NextPass()
         may_last = scheduler.preempt.mode == "none" and not self.queue.moves
         self.reservations = Reservations(scheduler, self.nodes, self.next_pass, may_last=may_last)
-        self.preemption = Preemption(scheduler.preempt, self.reservations, self.queue)
+        self.preemption = PreemptionRules(scheduler.preempt, self.reservations, self.queue)
         books = Books(
             scheduler, self.nodes, self.quotas, self.queue, self.reservations, self.preemption, self.next_pass
         )

@@ -69,7 +69,7 @@ class RunningClass:
         return reversed(self.old) if order == "youngest" else self.old
 
 
-class Preemption:
+class PreemptionRules:
     """Running jobs, by the class that says who may stop whom, and the jobs that are to be stopped."""
 
     def __init__(self, keys: Preempt, reservations: Reservations, queue: JobQueue) -> None:

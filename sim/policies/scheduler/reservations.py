@@ -48,7 +48,7 @@ class Reservations:
     nodes
         The books.
     next_pass
-        Told when a job that does not fit now is to be looked at again.
+        Hears when a job that does not fit now is to be looked at again.
     may_last
         Whether nothing but an event changes the order of the queue, and nobody is stopped for others.
     """
