@@ -809,7 +809,7 @@ def to_graphml(topology: Topology) -> str:
     """Return the graph as GraphML."""
     import networkx as nx
 
-    return str(nx.readwrite.graphml.GraphMLWriter(to_networkx(topology), prettyprint=False, named_key_ids=True))
+    return "\n".join([*nx.generate_graphml(to_networkx(topology), named_key_ids=True), ""])
 
 
 def to_node_link(topology: Topology) -> str:

@@ -215,7 +215,7 @@ def test_every_other_key_that_differs_is_printed(scenario: str) -> None:
     stores = {name: [tier["store"] for tier in tiers] for name, tiers in found["checkpoint.tiers"].items()}
     assert stores == {"recovery.use=hot-spare": ["remote"], "recovery.use=nvrx-in-job": ["remote", "peer-host"]}
     lines = format_comparison(content, width=400).splitlines()
-    start = lines.index("  Other keys in which the variants differ") + 3  # heads of two lines, and a rule
+    start = lines.index("  Other keys in which the variants differ") + 2  # heads and a rule
     assert lines[start + 1].split()[0] == "recovery"
     assert lines[start + 1].endswith(": follow from recovery.use")
     assert all(key.removeprefix("recovery.") in lines[start + 1] for key in found.keys() - outside)
