@@ -152,15 +152,12 @@ class Lowered:
         self.purposes = 10
         self.needs: dict[tuple[int, int], bytes] = {}
         """What the keys of the random numbers are made of, by source and purpose."""
-        self._steps: list[dict[str, float]] = []
-        self._times: list[dict[str, float]] = []
+        self.plans = PlanRows(self)
         self._rungs: list[dict[str, float]] = []
-        self._plans: list[tuple[int, int]] = []
         self._observers: list[tuple[float, ...]] = []
         names = ("laws", "rung_plans", "evicts", "means", "offset", "member")
-        self._lists: dict[str, list[float]] = {name: [] for name in names}
+        self.lists: dict[str, list[float]] = {name: [] for name in names}
         self.most_joiners = visits
-        self._named: dict[str, int] = {}
         self.sources = len(prepared.sources)
         self.origins = self._add("origins", max(self.sources, 1))
         self.scalars = np.zeros(1, state.layout(state.Scalars))
@@ -169,11 +166,11 @@ class Lowered:
         self._lower_cluster(visits)
         self._lower_stores()
         self._lower_job()
-        for name, steps in (("templates", self._steps), ("times", self._times), ("rung_of", self._rungs)):
+        for name, steps in (("templates", self.plans.steps), ("times", self.plans.times), ("rung_of", self._rungs)):
             for record, step in zip(self._add(name, max(len(steps), 1)), steps, strict=False):
                 for field, value in step.items():
                     record[field] = value
-        tables: dict[str, Sequence[object]] = {"plans": self._plans, "watchers": self._observers, **self._lists}
+        tables: dict[str, Sequence[object]] = {"plans": self.plans.starts, "watchers": self._observers, **self.lists}
         for name, rows in tables.items():
             self._add(name, max(len(rows), 1))[: len(rows)] = rows
         self.scalars["sources"], self.scalars["purposes"] = self.sources, self.purposes
@@ -181,7 +178,7 @@ class Lowered:
         self.is_apart: NDArray[np.bool_] | None = np.array(apart) if any(apart) else None
         self.draws = not prepared.stationary and all(map(_is_simply_drawn, prepared.sources))
         """Whether the loop itself can draw the failures."""
-        self.most_steps = max((count for _, count in self._plans), default=0) + 2
+        self.most_steps = max((count for _, count in self.plans.starts), default=0) + 2
 
     def _add(self, name: str, count: int) -> NDArray[np.void]:
         """Return a new array of zeros for the loop."""
@@ -193,8 +190,8 @@ class Lowered:
 
     def law(self, law: LawModel) -> int:
         """Return where the numbers of a law stand."""
-        self._lists["laws"] += law.parameters
-        return len(self._lists["laws"]) - len(law.parameters)
+        self.lists["laws"] += law.parameters
+        return len(self.lists["laws"]) - len(law.parameters)
 
     def need(self, source: int, purpose: int, name: str) -> int:
         """Let failures of a source have numbers for a purpose."""
@@ -238,9 +235,9 @@ class Lowered:
             row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
         if source.part in prepared.blast and not row["divisor"]:
             offsets, nodes = prepared.blast[source.part]
-            row["first_offset"] = len(self._lists["offset"])
-            self._lists["offset"] += (np.asarray(offsets) + len(self._lists["member"])).tolist()
-            self._lists["member"] += np.asarray(nodes).tolist()
+            row["first_offset"] = len(self.lists["offset"])
+            self.lists["offset"] += (np.asarray(offsets) + len(self.lists["member"])).tolist()
+            self.lists["member"] += np.asarray(nodes).tolist()
 
     def _lower_detection(self, index: int, race: DetectionRace | None) -> None:
         row = self.origins[index]
@@ -381,84 +378,22 @@ class Lowered:
         if isinstance(recovery, Rungs):
             self._lower_rungs(recovery)
         else:
-            scalars["start_plan"] = self._plan(_symbolic(recovery)._start(self._view(0)), is_start=True)
+            scalars["start_plan"] = self.plans.plan(_symbolic(recovery)._start(self._view(0)), is_start=True)
             for name, missing in (("plain_plan", 0), ("swap_plan", 1)):
                 failure = FailureView("", False, missing, missing, _name)
                 plan, _ = _symbolic(recovery)._plan(failure, self._view(missing), ClusterView(0, 0), None)
-                scalars[name] = self._plan(plan)
+                scalars[name] = self.plans.plan(plan)
         # How long somebody has taken the nodes away is no time of the recovery.
-        scalars["away_plan"] = self._add_plan([self._row(Requeue(0.0)) | {"scale": 1.0}])
-        scalars["any_plan"] = len(self._steps)
-        self._plan((Acquire(),))
+        scalars["away_plan"] = self.plans.add([self.plans.row(Requeue(0.0)) | {"scale": 1.0}])
+        scalars["any_plan"] = len(self.plans.steps)
+        self.plans.plan((Acquire(),))
         scalars["given_up"] = math.inf
-        scalars["save_plan"] = len(self._steps)
-        scalars["saving_plan"] = self._plan((Save(), Run()))
+        scalars["save_plan"] = len(self.plans.steps)
+        scalars["saving_plan"] = self.plans.plan((Save(), Run()))
 
     def _view(self, missing: int) -> JobView:
         job = self.job
         return JobView(job.name, 0.0, job.nodes, missing, job.replicas, job.replicas, False, 1, _name)
-
-    def _plan(self, plan: Plan, *, is_start: bool = False) -> int:
-        """Write a plan down; return its number."""
-        return self._add_plan([self._row(step, is_start=is_start) for step in plan])
-
-    def _add_plan(self, rows: list[dict[str, float]]) -> int:
-        """Write down a plan whose steps are numbers already; return its number."""
-        self._plans.append((len(self._steps), len(rows)))
-        self._steps += rows
-        return len(self._plans) - 1
-
-    def _row(self, step: Step, *, is_start: bool = False) -> dict[str, float]:
-        """Return the numbers of a step, at the scale of the recovery."""
-        scale = self.prepared.recovery.scale
-        row: dict[str, float] = {"otherwise": -1, "scale": scale, "rung": -1}
-        match step:
-            case Stall() | Requeue():
-                seconds = step.seconds if isinstance(step, Stall) else step.delay
-                row |= {"kind": state.REQUEUE, "first_time": len(self._times), "time_count": 1}
-                if isinstance(step, Stall):
-                    row |= {"kind": state.STALL, "bucket": step.bucket, "exposed": _EXPOSED[step.exposed]}
-                if isinstance(seconds, _Time):
-                    self._add_time(seconds.law, seconds.purpose, is_start=is_start)
-                elif not math.isnan(seconds):  # else the times follow
-                    self._times.append({"law": -1, "seconds": seconds, "mean": seconds})
-            case Acquire():
-                row |= {"kind": state.ACQUIRE, "exposed": _EXPOSED[step.exposed], "timeout": step.timeout * scale}
-                pools = sum(POOLS[pool] + 1 << 4 * number for number, pool in enumerate(step.pools))
-                row |= {"from_pools": pools, "fill": step.fill}
-                if step.otherwise:
-                    row["otherwise"] = self._plan(step.otherwise)
-            case Restore():
-                row |= {"kind": state.RESTORE, "exposed": _EXPOSED[step.exposed], "keeps": _KEEPS[step.keeps]}
-            case Save():
-                row |= {"kind": state.SAVE, "exposed": _EXPOSED[step.exposed]}
-            case Run():
-                row["kind"] = state.RUN
-            case Evict():
-                row |= {"kind": state.EVICT, "in_a_row": step.nodes, "timeout": step.seconds}
-        return row
-
-    def _add_time(self, law: LawModel, name: str, *, is_start: bool) -> None:
-        """Write down a time of the recovery."""
-        if isinstance(law, Fixed):
-            self._times.append({"law": -1, "seconds": law.value, "mean": law.value})
-            return
-        purpose = self._recovery_purpose(name, is_start=is_start)
-        self._times.append({"law": self.law(law), "purpose": purpose, "factor": 1.0, "mean": law.mean_value})
-
-    def _recovery_purpose(self, name: str, *, is_start: bool) -> int:
-        """Return the purpose of a time of the recovery, drawn by a start or by whatever failure."""
-        purpose = self._named.get(name)
-        if purpose is None:
-            purpose = self._named[name] = self.new_purpose()
-        if is_start:
-            self.needs[self.sources, purpose] = rng.encoded("start", self.job.name, name)
-        else:
-            for source in range(self.sources):
-                self.need(source, purpose, name)
-        return purpose
-
-    # ---------------------------------------------------------------------------------------------------- ladders
 
     def _lower_stores(self) -> None:
         """Write down several stores, or one that a plain rhythm does not describe, and work beside the saves."""
@@ -496,20 +431,20 @@ class Lowered:
             scalars["minds_nodes"] = True
         everybody = Participants(job.gpus, job.nodes, job.nodes)
         last = recovery.rungs[-1]
-        launch = self._stalls(last.launch, Bucket.INITIALIZE, everybody, f"{last.name} launch", "", is_start=True)
-        scalars["start_plan"] = self._add_plan([*launch, self._row(Restore("stores")), self._row(Run())])
+        launch = self.plans.stalls(last.launch, Bucket.INITIALIZE, everybody, f"{last.name} launch", "", is_start=True)
+        scalars["start_plan"] = self.plans.add([*launch, self.plans.row(Restore("stores")), self.plans.row(Run())])
         if recovery.gives_up:
-            scalars["exhausted_plan"] = self._plan((Requeue(math.inf),))
+            scalars["exhausted_plan"] = self.plans.plan((Requeue(math.inf),))
         else:
-            requeue = self._row(Requeue(math.nan))
-            self._add_time(recovery.exhausted, "human", is_start=False)
-            scalars["exhausted_plan"] = self._add_plan([requeue])
+            requeue = self.plans.row(Requeue(math.nan))
+            self.plans.add_time(recovery.exhausted, "human", is_start=False)
+            scalars["exhausted_plan"] = self.plans.add([requeue])
         evict = recovery.evict
         used = {source.fault for source in self.prepared.sources}
         evicts = [
             min(evict.nodes, job.nodes) if evict is not None and fault in evict.faults else 0 for fault in _CLASSES
         ]
-        self._lists["evicts"] += evicts
+        self.lists["evicts"] += evicts
         for index, rung in enumerate(recovery.rungs):
             handles = (1 << len(_CLASSES)) - 1
             if rung.handles is not None:
@@ -528,39 +463,112 @@ class Lowered:
                 for joiners, first in ((0, ()), (1, ()), (1, evicted)):
                     if fault in used and (first or not (nodes and joiners == 0)):
                         rows = self._rung_rows(index, rung, fault, joiners)
-                        self._lists["rung_plans"].append(self._add_plan([*map(self._row, first), *rows]))
+                        self.lists["rung_plans"].append(self.plans.add([*map(self.plans.row, first), *rows]))
                     else:
-                        self._lists["rung_plans"].append(-1)
+                        self.lists["rung_plans"].append(-1)
 
     def _rung_rows(self, index: int, rung: Rung, fault: str, joiners: int) -> list[dict[str, float]]:
         """Return the steps of a rung after a fault of a class, as `Ladder._climb` makes them; see there."""
         members = Participants(self.job.gpus, self.job.nodes, joiners)
-        stop = self._stalls(rung.stop, Bucket.RESCHEDULE, members, f"{rung.name} stop", fault)
+        stop = self.plans.stalls(rung.stop, Bucket.RESCHEDULE, members, f"{rung.name} stop", fault)
         if rung.keeps == "nothing":
-            row = self._row(Requeue(math.nan)) | {"rung": index}
+            row = self.plans.row(Requeue(math.nan)) | {"rung": index}
             if isinstance(rung.delay, LawModel):
-                self._add_time(rung.delay, f"{rung.name} delay", is_start=False)
+                self.plans.add_time(rung.delay, f"{rung.name} delay", is_start=False)
             else:
                 for phase in rung.delay:
                     if phase.is_due(members, fault):
-                        self._add_phase(phase, members, f"{rung.name} delay", is_start=False)
-            return [*stop, row | {"time_count": len(self._times) - int(row["first_time"])}]
+                        self.plans.add_phase(phase, members, f"{rung.name} delay", is_start=False)
+            return [*stop, row | {"time_count": len(self.plans.times) - int(row["first_time"])}]
         swap = []
         if joiners:
             timeout = math.inf if rung.patience is None else rung.patience
-            swap = [self._row(Acquire(timeout=timeout, pools=rung.pools))]
+            swap = [self.plans.row(Acquire(timeout=timeout, pools=rung.pools))]
             if rung.patience is not None:
                 swap[0]["otherwise"] = state.NEXT_RUNG
-        launch = self._stalls(rung.launch, Bucket.INITIALIZE, members, f"{rung.name} launch", fault)
-        return [*stop, *swap, *launch, self._row(Restore(rung.keeps)), self._row(Run())]
+        launch = self.plans.stalls(rung.launch, Bucket.INITIALIZE, members, f"{rung.name} launch", fault)
+        return [*stop, *swap, *launch, self.plans.row(Restore(rung.keeps)), self.plans.row(Run())]
 
-    def _stalls(
+
+class PlanRows:
+    """Plans of the recovery as numbers: their steps, the times of these, and where the steps of each plan begin."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        self.steps: list[dict[str, float]] = []
+        self.times: list[dict[str, float]] = []
+        self.starts: list[tuple[int, int]] = []
+        """First step and number of steps of each plan."""
+        self.named: dict[str, int] = {}
+        """Purposes of random numbers by the name of a time."""
+
+    def plan(self, plan: Plan, *, is_start: bool = False) -> int:
+        """Write a plan down; return its number."""
+        return self.add([self.row(step, is_start=is_start) for step in plan])
+
+    def add(self, rows: list[dict[str, float]]) -> int:
+        """Write down a plan whose steps are numbers already; return its number."""
+        self.starts.append((len(self.steps), len(rows)))
+        self.steps += rows
+        return len(self.starts) - 1
+
+    def row(self, step: Step, *, is_start: bool = False) -> dict[str, float]:
+        """Return the numbers of a step, at the scale of the recovery."""
+        scale = self.lowered.prepared.recovery.scale
+        row: dict[str, float] = {"otherwise": -1, "scale": scale, "rung": -1}
+        match step:
+            case Stall() | Requeue():
+                seconds = step.seconds if isinstance(step, Stall) else step.delay
+                row |= {"kind": state.REQUEUE, "first_time": len(self.times), "time_count": 1}
+                if isinstance(step, Stall):
+                    row |= {"kind": state.STALL, "bucket": step.bucket, "exposed": _EXPOSED[step.exposed]}
+                if isinstance(seconds, _Time):
+                    self.add_time(seconds.law, seconds.purpose, is_start=is_start)
+                elif not math.isnan(seconds):  # else the times follow
+                    self.times.append({"law": -1, "seconds": seconds, "mean": seconds})
+            case Acquire():
+                row |= {"kind": state.ACQUIRE, "exposed": _EXPOSED[step.exposed], "timeout": step.timeout * scale}
+                pools = sum(POOLS[pool] + 1 << 4 * number for number, pool in enumerate(step.pools))
+                row |= {"from_pools": pools, "fill": step.fill}
+                if step.otherwise:
+                    row["otherwise"] = self.plan(step.otherwise)
+            case Restore():
+                row |= {"kind": state.RESTORE, "exposed": _EXPOSED[step.exposed], "keeps": _KEEPS[step.keeps]}
+            case Save():
+                row |= {"kind": state.SAVE, "exposed": _EXPOSED[step.exposed]}
+            case Run():
+                row["kind"] = state.RUN
+            case Evict():
+                row |= {"kind": state.EVICT, "in_a_row": step.nodes, "timeout": step.seconds}
+        return row
+
+    def add_time(self, law: LawModel, name: str, *, is_start: bool) -> None:
+        """Write down a time of the recovery."""
+        if isinstance(law, Fixed):
+            self.times.append({"law": -1, "seconds": law.value, "mean": law.value})
+            return
+        purpose = self._purpose(name, is_start=is_start)
+        self.times.append({"law": self.lowered.law(law), "purpose": purpose, "factor": 1.0, "mean": law.mean_value})
+
+    def _purpose(self, name: str, *, is_start: bool) -> int:
+        """Return the purpose of a time of the recovery, drawn by a start or by whatever failure."""
+        purpose = self.named.get(name)
+        if purpose is None:
+            purpose = self.named[name] = self.lowered.new_purpose()
+        if is_start:
+            self.lowered.needs[self.lowered.sources, purpose] = rng.encoded("start", self.lowered.job.name, name)
+        else:
+            for source in range(self.lowered.sources):
+                self.lowered.need(source, purpose, name)
+        return purpose
+
+    def stalls(
         self, phases: Held, bucket: Bucket, members: Participants, purpose: str, fault: str, *, is_start: bool = False
     ) -> list[dict[str, float]]:
         """Return phases as steps, as `ettrick.sim.policies.recovery.phases.steps` makes them; see there."""
         if isinstance(phases, LawModel):
-            row = self._row(Stall(bucket, math.nan))
-            self._add_time(phases, purpose, is_start=is_start)
+            row = self.row(Stall(bucket, math.nan))
+            self.add_time(phases, purpose, is_start=is_start)
             return [row]
         rows: list[dict[str, float]] = []
         for phase in phases:
@@ -570,26 +578,26 @@ class Lowered:
             if rows and rows[-1]["exposed"] == exposed:
                 rows[-1]["time_count"] += 1
             elif phase.time.mean_value > 0:
-                rows.append(self._row(Stall(bucket, math.nan, phase.exposed)))
+                rows.append(self.row(Stall(bucket, math.nan, phase.exposed)))
             else:
                 continue
-            self._add_phase(phase, members, purpose, is_start=is_start)
+            self.add_phase(phase, members, purpose, is_start=is_start)
         return rows
 
-    def _add_phase(self, phase: RecoveryPhase, members: Participants, purpose: str, *, is_start: bool) -> None:
+    def add_phase(self, phase: RecoveryPhase, members: Participants, purpose: str, *, is_start: bool) -> None:
         """Write down the time of a phase."""
         factor = phase.factor(members)
         if isinstance(phase.time, Fixed):
             seconds = phase.time.value * factor
-            self._times.append({"law": -1, "seconds": seconds, "mean": seconds})
+            self.times.append({"law": -1, "seconds": seconds, "mean": seconds})
             return
-        self._add_time(phase.time, f"{purpose} {phase.name}", is_start=is_start)
-        row = self._times[-1] | {"factor": factor, "draws": phase.count(members), "mean": phase.mean_seconds(members)}
+        self.add_time(phase.time, f"{purpose} {phase.name}", is_start=is_start)
+        row = self.times[-1] | {"factor": factor, "draws": phase.count(members), "mean": phase.mean_seconds(members)}
         if phase.each == "node" and phase.joiners and not is_start:
-            row |= {"draws": -1, "first_mean": len(self._lists["means"])}
-            counts = range(1, min(self.most_joiners, self.job.nodes) + 1)
-            self._lists["means"] += [phase.mean_seconds(members._replace(joiners=count)) for count in counts]
-        self._times[-1] = row
+            row |= {"draws": -1, "first_mean": len(self.lowered.lists["means"])}
+            counts = range(1, min(self.lowered.most_joiners, self.lowered.job.nodes) + 1)
+            self.lowered.lists["means"] += [phase.mean_seconds(members._replace(joiners=count)) for count in counts]
+        self.times[-1] = row
 
 
 _CLASSES = tuple(FAULTS)
