@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Report
     from ettrick.analysis.parts import Document
     from ettrick.analysis.results.fitted import FitDocument
-    from ettrick.analysis.results.models import CompareDocument, RunDocument, SweepDocument
+    from ettrick.analysis.results.models import CompareDocument, RunDocument
+    from ettrick.analysis.results.studies import SweepDocument
     from ettrick.sim import Prepared, Result, Scenario
 
 __all__ = ["Plot", "Results", "compare", "fit", "load", "prepare", "report", "run", "simulate", "sweep"]

@@ -6,8 +6,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.parts import Part
-from ettrick.analysis.results.models import SweepDocument
 from ettrick.analysis.results.run import plain
+from ettrick.analysis.results.studies import SweepDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.optimize.problem import Problem
     from ettrick.analysis.parts import DifferenceSummary
-    from ettrick.analysis.results.models import Aim
+    from ettrick.analysis.results.studies import Aim
     from ettrick.analysis.statistics.differences import Ranking
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.model import Verdict

@@ -23,7 +23,8 @@ from ettrick.analysis.optimize.search import (
     walk_to_edge,
 )
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
-from ettrick.analysis.results.models import (
+from ettrick.analysis.results.run import provenance
+from ettrick.analysis.results.studies import (
     AimResult,
     ConditionSummary,
     ConfirmationSummary,
@@ -39,7 +40,6 @@ from ettrick.analysis.results.models import (
     TopSummary,
     TrialSummary,
 )
-from ettrick.analysis.results.run import provenance
 from ettrick.analysis.statistics.estimates import with_width
 from ettrick.analysis.statistics.intervals import binomial_interval
 from ettrick.analysis.study.amounts import label_of, settings_text

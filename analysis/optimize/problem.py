@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ettrick import sim
 from ettrick.analysis.metrics import lower_is_better
-from ettrick.analysis.results.models import Aim
+from ettrick.analysis.results.studies import Aim
 from ettrick.analysis.study.amounts import amounts_of
 from ettrick.analysis.study.designs import Grid
 from ettrick.analysis.study.model import condition_of

@@ -14,7 +14,7 @@ from ettrick import sim
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.optimize.evaluate import rank_trials
 from ettrick.analysis.optimize.problem import NumericRange
-from ettrick.analysis.results.models import FormulaSummary, TopSummary
+from ettrick.analysis.results.studies import FormulaSummary, TopSummary
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.table import drawn_table
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.optimize.evaluate import Evaluator, Trial
-    from ettrick.analysis.results.models import Aim
+    from ettrick.analysis.results.studies import Aim
     from ettrick.analysis.study.amounts import AxisPosition
 
     FloatArray = npt.NDArray[np.float64]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import FirstScreen
     from ettrick.analysis.parts import CellMetric
-    from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.results.studies import CellSummary, SweepDocument
 
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.

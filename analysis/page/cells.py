@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.parts import DifferenceSummary, MetricSummary
-    from ettrick.analysis.results.models import CellSummary, Shortfall, SweepDocument
+    from ettrick.analysis.results.models import Shortfall
+    from ettrick.analysis.results.studies import CellSummary, SweepDocument
 
 _FEW_TICKS = 9
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")

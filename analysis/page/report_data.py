@@ -18,19 +18,11 @@ from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.fleet import FEWEST_REPLICATIONS
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.sourced import COMPARE, FIT, OPTIMIZE, RUN, SENSITIVITY, VALIDATE
+from ettrick.analysis.results.documents import DocumentMistakeError, ValidateDocument, read_document, with_todays_names
 from ettrick.analysis.results.fitted import FitDocument, LivesDocument
-from ettrick.analysis.results.models import (
-    CompareDocument,
-    DocumentMistakeError,
-    OptimizeDocument,
-    RunDocument,
-    SensitivityDocument,
-    SweepDocument,
-    ValidateDocument,
-    read_document,
-    with_todays_names,
-)
+from ettrick.analysis.results.models import CompareDocument, RunDocument
 from ettrick.analysis.results.run import checksum, document, scenario_digest
+from ettrick.analysis.results.studies import OptimizeDocument, SensitivityDocument, SweepDocument
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.load import RESOLVED, load_study
 from ettrick.sim import catalog

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from ettrick.analysis.parts import DifferenceSummary, Labels, Number, OpenPair, Pair, Part, Real, Texts, Whole
-from ettrick.analysis.results.models import AnswerSummary, IndexEstimate
+from ettrick.analysis.results.studies import AnswerSummary, IndexEstimate
 
 
 class AnswerData(Part):

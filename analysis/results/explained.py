@@ -20,7 +20,7 @@ from ettrick.analysis.parts import (
     Texts,
     Whole,
 )
-from ettrick.analysis.results import models
+from ettrick.analysis.results import documents
 from ettrick.analysis.results.fitted import FitDocument, LivesDocument, TrackDocument
 from ettrick.analysis.results.models import ClosedFormSummary, Origin, ScenarioName, StepSummary
 
@@ -716,7 +716,7 @@ class FormulaDocument(Document):
 
 # All documents by command; `worth` is ``explain --worth``.
 DOCUMENTS: dict[str, type[Document]] = {
-    **models.DOCUMENTS,
+    **documents.DOCUMENTS,
     "explain": ExplainDocument,
     "worth": WorthDocument,
     "layouts": LayoutsDocument,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ettrick.analysis.amounts import amount_text
 from ettrick.analysis.contest.compare import AS_GIVEN, DIVIDED, TITLES, Equal
 from ettrick.analysis.parts import FORMAT
-from ettrick.analysis.results.models import (
+from ettrick.analysis.results.run import provenance
+from ettrick.analysis.results.studies import (
     AnswerSummary,
     AxisValue,
     CellFormula,
@@ -20,7 +21,6 @@ from ettrick.analysis.results.models import (
     SweepCounts,
     SweepDocument,
 )
-from ettrick.analysis.results.run import provenance
 from ettrick.analysis.study.table import summary_of
 from ettrick.analysis.sweep.task import model_digest
 from ettrick.sim import plugins

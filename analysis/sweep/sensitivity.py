@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.parts import FORMAT
-from ettrick.analysis.results.models import AxisDescription, Center, IndicesSummary, SensitivityDocument
 from ettrick.analysis.results.run import provenance
+from ettrick.analysis.results.studies import AxisDescription, Center, IndicesSummary, SensitivityDocument
 from ettrick.analysis.statistics.estimates import summarise_ratio
 from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.questions.sensitivity import tornado

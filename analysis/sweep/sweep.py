@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.parts import Document
-    from ettrick.analysis.results.models import SweepDocument
+    from ettrick.analysis.results.studies import SweepDocument
     from ettrick.analysis.study.amounts import Point
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.study.model import PrecisionSpec, Study

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.parts import FORMAT
-from ettrick.analysis.results.models import CombinedTest, NotChecked, ValidateDocument, ValidationGroup, ValidationRow
+from ettrick.analysis.results.documents import (
+    CombinedTest,
+    NotChecked,
+    ValidateDocument,
+    ValidationGroup,
+    ValidationRow,
+)
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.table import ValidationTable, chosen

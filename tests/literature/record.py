@@ -18,7 +18,7 @@ from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, de
 from ettrick.analysis.validation.table import load_table
 
 if TYPE_CHECKING:
-    from ettrick.analysis.results.models import ValidateDocument, ValidationGroup, ValidationRow
+    from ettrick.analysis.results.documents import ValidateDocument, ValidationGroup, ValidationRow
 
 # The page of a validation in the reference: Markdown.
 

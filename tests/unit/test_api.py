@@ -18,7 +18,8 @@ from ettrick import cli, sim
 from ettrick.analysis import api
 from ettrick.analysis.logs import pipeline
 from ettrick.analysis.results.fitted import FitDocument
-from ettrick.analysis.results.models import CompareDocument, RunDocument, SweepDocument
+from ettrick.analysis.results.models import CompareDocument, RunDocument
+from ettrick.analysis.results.studies import SweepDocument
 from tests import report_sample
 from tests.cases import cases
 

@@ -26,8 +26,8 @@ from ettrick.analysis.page.first_screen import more_runs
 from ettrick.analysis.page.sourced import SourcedEstimate as Sourced
 from ettrick.analysis.page.sourced import SourcedNumber, apart
 from ettrick.analysis.ratios import TargetResult, _target_metrics
-from ettrick.analysis.results.models import IndexEstimate
 from ettrick.analysis.results.run import document, plain
+from ettrick.analysis.results.studies import IndexEstimate
 from ettrick.analysis.statistics.differences import difference
 from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, unseen
 from ettrick.analysis.study.load import first_look

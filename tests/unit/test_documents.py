@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.parts import FORMAT, EventCount
+from ettrick.analysis.results.documents import DocumentMistakeError, read_document
 from ettrick.analysis.results.explained import results_schema
-from ettrick.analysis.results.models import DocumentMistakeError, read_document
 from ettrick.analysis.results.run import _plain, plain, render, scenario_digest
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, yamlfile

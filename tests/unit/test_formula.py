@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from ettrick import cli
 from ettrick.analysis.formula import _ANSWERS, FormulaError, answered, format_formula, format_question, formulas
+from ettrick.analysis.results.documents import read_document
 from ettrick.analysis.results.explained import FormulaDocument, results_schema
-from ettrick.analysis.results.models import read_document
 from ettrick.analysis.results.run import plain, render
 from ettrick.sim.formulas.arrays import real
 from ettrick.sim.formulas.goodput import CheckpointStore, FailureClass, efficiency, shares_of_classes

@@ -23,8 +23,8 @@ from ettrick.analysis.optimize.problem import NumericRange, Options, problem_of
 from ettrick.analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
 from ettrick.analysis.page.chapters.optimum import against as against_document
 from ettrick.analysis.page.chapters.optimum import format_optimum
-from ettrick.analysis.results.models import OptimizeDocument
 from ettrick.analysis.results.run import render
+from ettrick.analysis.results.studies import OptimizeDocument
 from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.model import condition_of

@@ -37,8 +37,8 @@ from ettrick.analysis.page.model import Figure, Section, TableBlock, plain
 from ettrick.analysis.page.report_data import FolderResults, ReportData, read_results
 from ettrick.analysis.page.sourced import COMPARE, OPTIMIZE, RUN, SENSITIVITY
 from ettrick.analysis.results import run as documents
-from ettrick.analysis.results.models import SensitivityDocument
 from ettrick.analysis.results.run import plain as plain_data
+from ettrick.analysis.results.studies import SensitivityDocument
 from ettrick.analysis.statistics.differences import difference
 from ettrick.sim import JOB_BUCKETS, NO_FLEET
 from tests import report_sample

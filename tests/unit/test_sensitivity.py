@@ -10,8 +10,8 @@ import pytest
 
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.page.chapters import sensitivity as chapter
-from ettrick.analysis.results.models import SensitivityDocument, SwingSummary
 from ettrick.analysis.results.run import render
+from ettrick.analysis.results.studies import SensitivityDocument, SwingSummary
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.load import load_study

@@ -18,8 +18,8 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.page.chapters import study as chapter
-from ettrick.analysis.results.models import SweepDocument
 from ettrick.analysis.results.run import render, scenario_digest
+from ettrick.analysis.results.studies import SweepDocument
 from ettrick.analysis.study.load import LoadedStudy, load_study
 from ettrick.analysis.study.table import summary_of
 from ettrick.analysis.sweep import folder as module

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from ettrick.analysis.page.chapters.validation import format_validation as typed_format_validation
-from ettrick.analysis.results.models import ValidateDocument, ValidationRow
+from ettrick.analysis.results.documents import ValidateDocument, ValidationRow
 from ettrick.analysis.results.run import plain
 from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES

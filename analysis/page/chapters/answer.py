@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.model import Column, TableBlock, Words
     from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
-    from ettrick.analysis.results.models import SweepDocument
+    from ettrick.analysis.results.studies import SweepDocument
 
     FloatArray = npt.NDArray[np.float64]
     Draw = Callable[[str], Figure | None]

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import Draw
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.parts import DifferenceSummary
-    from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.results.studies import CellSummary, SweepDocument
 
 
 def answers_of(places: SourceDocument, rows: CellRows | None = None) -> list[tuple[Asked[Any], AnswerText]]:

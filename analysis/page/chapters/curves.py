@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.results.studies import CellSummary, SweepDocument
     from ettrick.analysis.study.amounts import AxisSlice
 
     Lines = Sequence[AxisSlice[CellSummary]]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
-    from ettrick.analysis.results.models import SweepDocument
+    from ettrick.analysis.results.studies import SweepDocument
 
 METRIC = "time_to_work"
 

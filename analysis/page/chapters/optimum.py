@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.parts import DifferenceSummary, Labels
-    from ettrick.analysis.results.models import Aim, OptimizeDocument, TrialSummary
+    from ettrick.analysis.results.studies import Aim, OptimizeDocument, TrialSummary
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import InterruptionRates, ReplayedScenario, ReportData
-    from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.results.studies import CellSummary, SweepDocument
     from ettrick.sim import Prepared, PreparedJob
 
 # ----------------------------------------

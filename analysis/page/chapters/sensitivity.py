@@ -43,7 +43,7 @@ from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
 from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer, answer_of
-from ettrick.analysis.results.models import MoveSummary, SensitivityDocument, SwingSummary
+from ettrick.analysis.results.studies import MoveSummary, SensitivityDocument, SwingSummary
 from ettrick.analysis.statistics.differences import MANY
 from ettrick.sim.units import HOUR
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.results.answers import SwingAnswer
     from ettrick.analysis.results.explained import WorthDocument, WorthGroup, WorthRow
-    from ettrick.analysis.results.models import AxisIndex, IndexEstimate, IndicesSummary
+    from ettrick.analysis.results.studies import AxisIndex, IndexEstimate, IndicesSummary
 
 _MOST_BARS = 10
 

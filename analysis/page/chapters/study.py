@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import AnswerText
     from ettrick.analysis.page.model import FirstScreen, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.results.studies import CellSummary, SweepDocument
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.

@@ -12,7 +12,7 @@ from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
 from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, total
-from ettrick.analysis.results.models import ValidateDocument
+from ettrick.analysis.results.documents import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
 from ettrick.sim import catalog
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
-    from ettrick.analysis.results.models import ValidationGroup, ValidationRow
+    from ettrick.analysis.results.documents import ValidationGroup, ValidationRow
 
 _ROOT = Path(__file__).resolve().parents[3]
 

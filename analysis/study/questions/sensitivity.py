@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from ettrick.analysis.amounts import capital, name_of
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.results import answers
-from ettrick.analysis.results.models import MoveSummary, SwingSummary
+from ettrick.analysis.results.studies import MoveSummary, SwingSummary
 from ettrick.analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from ettrick.analysis.study.table import summary_of
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ettrick.analysis.contest.precision import ReplicationsError
-from ettrick.analysis.results.models import AxisIndex, FormulaIndex, IndexEstimate
+from ettrick.analysis.results.studies import AxisIndex, FormulaIndex, IndexEstimate
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
 from ettrick.analysis.study.questions.question import common_rows
 
