@@ -700,8 +700,9 @@ def metrics_of(owner: Literal["service", "target"]) -> tuple[str, ...]:
 
 def rows_of(table: Table) -> tuple[str, ...]:
     """Return the metrics of a first table, row by row."""
-    rows = {metric.rows[table]: name for name, metric in METRICS.items() if table in metric.rows}
-    return tuple(rows[row] for row in sorted(rows))
+    rows = sorted((metric.rows[table], name) for name, metric in METRICS.items() if table in metric.rows)
+    assert len({row for row, _ in rows}) == len(rows), f"two metrics have the same row of the table {table!r}"
+    return tuple(name for _, name in rows)
 
 
 WEIGHTED = tuple(name for name, metric in METRICS.items() if metric.is_weighted)

@@ -145,7 +145,7 @@ def _check_returns(strategy: Any, twice: Any, job: JobView) -> None:
         found, doubled = strategy.returns(hit), twice.returns(hit)
         if found is None:
             assert doubled is None
-            assert strategy.elastic or strategy.no_formula
+            assert strategy.elastic or strategy.no_formula, "a strategy says its ways back (`_returns`), or why not"
             continue
         assert sum(way.chance for way in found) == pytest.approx(1.0)
         for way, other in zip(found, doubled, strict=True):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class HolderPolicy(NamedTuple):
-    """The answers in which kinds of holders differ.
+    """The answers in which kinds of holders differ, for the rooms of the queue; the planner does not see them.
 
     Attributes
     ----------

@@ -20,6 +20,7 @@ from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.progress import Power
 from ettrick.sim.engine.repair import Repair
 from ettrick.sim.engine.result import JobResult, Outage, Result
+from ettrick.sim.policies.contracts import JOB_BUCKETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,7 +198,7 @@ class Simulation:
         warmup = self.prepared.warmup
         stop = end if np.isnan(job.end) else job.end
         requested = job.gpus * max(stop - job.arrival, 0.0)
-        job.account.close(requested, f"job '{job.name}'")
+        job.account.close(requested, f"job '{job.name}'", buckets=len(JOB_BUCKETS))
         return JobResult(
             name=job.name,
             gpus=job.gpus,

@@ -87,7 +87,10 @@ NO_FAILURE = "no_failure"
 
 
 class Bucket(IntEnum):
-    """Where a GPU-second can land: fourteen of jobs, those of nodes outside them, and one of services alone."""
+    """Where a GPU-second can land: buckets of jobs, those of nodes outside them, and one of services alone.
+
+    Those of jobs come first, up to `GIVEN_UP`: a new one goes before it, and what follows is numbered anew.
+    """
 
     PRODUCTIVE = 0
     DEGRADED = 1

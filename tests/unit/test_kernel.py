@@ -15,7 +15,7 @@ from ettrick import sim
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account, LedgerError
 from ettrick.sim.engine.simulation import Simulation
-from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.policies.contracts import JOB_BUCKETS, Bucket
 from tests.harness import play, prepared, seconds, trace
 
 
@@ -276,3 +276,12 @@ def test_a_ledger_that_does_not_close_raises() -> None:
         account.close(1e6 + 1.0, "job 'a'")
     with pytest.raises(LedgerError):
         account.close(1e6 * (1 - 1e-8), "job 'a'")
+
+
+def test_time_of_a_job_in_a_bucket_of_the_cluster_raises() -> None:
+    """A report shows the buckets of jobs alone: what a job has in another one would be missing there."""
+    account = Account(1, 1.0)
+    account.table[Bucket.UNALLOCATED][0] += 10.0
+    account.close(10.0, "job 'a'")
+    with pytest.raises(LedgerError):
+        account.close(10.0, "job 'a'", buckets=len(JOB_BUCKETS))
