@@ -210,6 +210,9 @@ def _why_not(search: LayoutSearch, own: Workload) -> str:
     return "its groups are larger, or its sets of replicas fewer, than the search and the scenario allow"
 
 
+_OWN = "\N{NO-BREAK SPACE}*"  # stays with its number
+
+
 def format_layouts(content: LayoutsDocument) -> str:
     """Return ranked layouts as text for standard output."""
     rows = [*content.layouts]
@@ -246,7 +249,7 @@ def _table(rows: Sequence[LayoutRow], sort: Sort, note: str) -> TableBlock:
         return f"{row.tensor} x {row.context} x {row.pipeline} x {row.data}{experts}"
 
     columns: tuple[Column[LayoutRow], ...] = (
-        Column("rank", lambda row: f"{row.rank_step if sort == 'step' else row.rank_goodput:,}{' *' * row.is_own}"),
+        Column("rank", lambda row: f"{row.rank_step if sort == 'step' else row.rank_goodput:,}{_OWN * row.is_own}"),
         Column("by\nstep", lambda row: f"{row.rank_step:,}", sort == "goodput"),
         Column("by\ngoodput", lambda row: text_or_dash(row.rank_goodput, "{:,}".format), sort == "step"),
         Column("layout", size),

@@ -338,7 +338,7 @@ def test_the_fastest_layout_is_not_the_best() -> None:
 
 def call(*arguments: str) -> Result:
     """Run the command in this process; anything but an orderly end is an error."""
-    result: Any = CliRunner().invoke(cli.app, ["layouts", *arguments], prog_name="ettrick")
+    result: Any = CliRunner().invoke(cli.app, ["layouts", *arguments], prog_name="ettrick", env={"COLUMNS": "120"})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result  # type: ignore[no-any-return]

@@ -144,7 +144,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def call(*arguments: str) -> Any:
     """Run a topology command in this process; anything but an orderly end is an error."""
-    result: Any = CliRunner().invoke(cli.app, ["topology", *arguments], prog_name="ettrick")
+    result: Any = CliRunner().invoke(cli.app, ["topology", *arguments], prog_name="ettrick", env={"COLUMNS": "200"})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import textwrap
 from typing import TYPE_CHECKING
@@ -109,7 +110,7 @@ class _Sheet:
 
         texts = [[str(column.header), *map(str, column.cells)] for column in table.columns]
         natural = [max(cell_len(line) for text in column for line in (text.splitlines() or [""])) for column in texts]
-        words = [max((cell_len(word) for text in column for word in text.split()), default=0) for column in texts]
+        words = [max(cell_len(word) for text in column for word in re.split("[ \n]", text)) for column in texts]
         widths = [
             min(word, _LONGEST_WORD) if is_label else width
             for width, word, is_label in zip(natural, words, labels, strict=True)
@@ -124,7 +125,7 @@ class _Sheet:
         return widths, between
 
     def text(self) -> str:
-        return self._page.text()
+        return self._page.text().replace(_KEPT, " ")
 
     def _lines(self, sentence: str, first: str, others: str) -> list[str]:
         text = " ".join(sentence.split())
