@@ -81,11 +81,11 @@ validation-page: .venv/.stamp ## simulate the validation table, and write its pa
 pictures: .venv/.stamp ## draw the pictures of README and of the documentation anew
 	rm -rf build/pictures
 	$(BIN)/ettrick run llama3-405b-54d --out build/pictures/llama3 --quiet > /dev/null
-	$(BIN)/ettrick plot build/pictures/llama3 where-the-time-goes --out docs/howto/images/where-the-time-goes.svg
+	$(BIN)/ettrick plot build/pictures/llama3 where-the-time-goes --out docs/howto/images/where-the-time-goes.svg --overwrite
 	$(BIN)/ettrick sweep recovery-at-scale --out build/pictures/recovery --quiet > /dev/null
-	$(BIN)/ettrick plot build/pictures/recovery the-answer --out docs/howto/images/recovery-at-scale.svg
+	$(BIN)/ettrick plot build/pictures/recovery the-answer --out docs/howto/images/recovery-at-scale.svg --overwrite
 	$(BIN)/ettrick sweep redundancy-or-restart --out build/pictures/redundancy --quiet > /dev/null
-	$(BIN)/ettrick plot build/pictures/redundancy the-answer --out docs/howto/images/redundancy-or-restart.svg
+	$(BIN)/ettrick plot build/pictures/redundancy the-answer --out docs/howto/images/redundancy-or-restart.svg --overwrite
 	$(BIN)/python docs/pictures/recovery.py docs/explanation/images
 	$(BIN)/python docs/pictures/mathematics.py docs/explanation/images
 	$(BIN)/python docs/pictures/queues.py docs/explanation/images/queues.svg
