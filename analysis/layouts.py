@@ -210,9 +210,6 @@ def _why_not(search: LayoutSearch, own: Workload) -> str:
     return "its groups are larger, or its sets of replicas fewer, than the search and the scenario allow"
 
 
-_OWN = "\N{NO-BREAK SPACE}*"  # stays with its number
-
-
 def format_layouts(content: LayoutsDocument) -> str:
     """Return ranked layouts as text for standard output."""
     rows = [*content.layouts]
@@ -248,8 +245,9 @@ def _table(rows: Sequence[LayoutRow], sort: Sort, note: str) -> TableBlock:
         experts = f" ({row.expert})" if row.expert > 1 else ""
         return f"{row.tensor} x {row.context} x {row.pipeline} x {row.data}{experts}"
 
+    mark = f"{terminal.KEPT}*"
     columns: tuple[Column[LayoutRow], ...] = (
-        Column("rank", lambda row: f"{row.rank_step if sort == 'step' else row.rank_goodput:,}{_OWN * row.is_own}"),
+        Column("rank", lambda row: f"{row.rank_step if sort == 'step' else row.rank_goodput:,}{mark * row.is_own}"),
         Column("by\nstep", lambda row: f"{row.rank_step:,}", sort == "goodput"),
         Column("by\ngoodput", lambda row: text_or_dash(row.rank_goodput, "{:,}".format), sort == "step"),
         Column("layout", size),

@@ -24,7 +24,7 @@ _WIDTH = 200  # columns where nobody says how many: a table that is cut helps no
 _LEAST_WIDTH = 40  # columns that anybody is taken to have
 _HEADING = 16  # letters in a line of the heading of a column of numbers
 _LONGEST_WORD = 20  # letters of a label that are not broken
-_KEPT = "\N{NO-BREAK SPACE}"
+KEPT = "\N{NO-BREAK SPACE}"
 
 
 def write(sections: Iterable[Section], *, width: int | None = None, otherwise: int | None = None) -> str:
@@ -125,23 +125,22 @@ class _Sheet:
         return widths, between
 
     def text(self) -> str:
-        return self._page.text().replace(_KEPT, " ")
+        return self._page.text().replace(KEPT, " ")
 
     def _lines(self, sentence: str, first: str, others: str) -> list[str]:
         text = " ".join(sentence.split())
         # What is to be typed stays in one line, so that it can be copied.
         if not self.breaks or " --set " in text:
             return [first + text]
-        # A number stays with its percent sign.
-        lines = textwrap.wrap(
-            text.replace(" %", f"{_KEPT}%"),
+        # A number stays with its percent sign; `text` writes it as a plain blank.
+        return textwrap.wrap(
+            text.replace(" %", f"{KEPT}%"),
             self.width,
             initial_indent=first,
             subsequent_indent=others,
             break_long_words=False,
             break_on_hyphens=False,
         )
-        return [line.replace(_KEPT, " ") for line in lines]
 
 
 def _with_bars(grid: TableBlock) -> tuple[list[Header], list[list[str]]]:
