@@ -272,6 +272,9 @@ class Metric(NamedTuple):
         Of what scenario it is the same in all replications by its definition, whatever fails.
     per_step
         The power of the time of a step that it goes with [-].
+    together
+        What several jobs or targets have of it: both parts of the ratio added up, a sum, a sum over the days from the
+        first arrival to the last end, or the least of them.
     rows
         In which first tables it stands, with the number of its row.
     sign, gloss
@@ -299,6 +302,7 @@ class Metric(NamedTuple):
     is_between_events: bool = False
     constant: Callable[[Prepared], bool] = _never
     per_step: Literal[-1, 0, 1] = 0
+    together: Literal["ratio", "sum", "daily", "least"] = "ratio"
     rows: Mapping[Table, int] = MappingProxyType({})
     sign: str = ""
     gloss: str = ""
@@ -428,17 +432,17 @@ _OWN = (
            of="cluster"),
     Metric("interruptions", "interruptions", "the number of interruptions", "count",
            "failures that hit a job, in whatever phase",
-           better="lower", is_plural=True, rows={"run": 11, "variants": 7}),
+           better="lower", is_plural=True, together="sum", rows={"run": 11, "variants": 7}),
     Metric("interruptions_planned", "planned interruptions", "the number of planned interruptions", "count",
            "those of sources marked `planned`",
-           better="lower", is_plural=True,
+           better="lower", is_plural=True, together="sum",
            constant=lambda prepared: not any(source.planned for source in prepared.sources)),
     Metric("interruptions_unplanned", "unplanned interruptions", "the number of unplanned interruptions", "count",
            "the others",
-           better="lower", is_plural=True),
+           better="lower", is_plural=True, together="sum"),
     Metric("disruptions", "disruptions", "the number of stops", "count",
            "failures that took a job out of stepping; the other interruptions merged into an open incident",
-           better="lower", is_plural=True),
+           better="lower", is_plural=True, together="sum"),
     Metric("mtti", "time between interruptions", "the time between interruptions", "s",
            "time from first start to end / interruptions. Without any, the mean is null and `lower_bound95` says "
            "what it is longer than, at 95 % confidence: the time seen / ln 20",
@@ -452,7 +456,7 @@ _OWN = (
     Metric("tokens_per_day", "tokens per day", "training speed", "1/d",
            "tokens that survived / days from arrival to end; of all jobs together, from the first arrival to the "
            "last end. Needs `batch` and a step time in every job. Of services alone, tokens of their answers",
-           counted="tokens a day", needs=(_TOKENS,), is_plural=True, per_step=-1,
+           counted="tokens a day", needs=(_TOKENS,), is_plural=True, per_step=-1, together="daily",
            rows={"run": 7, "service": 1, "variants": 4}),
     Metric("tokens_per_gpu_day", "tokens per GPU-day", "training speed for each GPU", "1/d",
            "tokens that survived / days of the GPUs owned, whatever they do; GPUs of all pools count alike",
@@ -466,7 +470,7 @@ _OWN = (
     Metric("steps_per_day", "steps per day", "training speed", "1/d",
            "optimizer steps that survived / days from arrival to end, of all jobs together as for tokens. A step "
            "with a replica less counts as one step, and trains fewer tokens. Needs a step time in every job",
-           counted="steps a day", needs=(_STEP,), is_plural=True, per_step=-1),
+           counted="steps a day", needs=(_STEP,), is_plural=True, per_step=-1, together="daily"),
     Metric("time_to_work", "time to finish", "the time to finish", "s",
            "time from arrival to the end of a fixed amount of work",
            better="lower", needs=(_WORK,), rows={"run": 8}),
@@ -620,17 +624,17 @@ _OWN = (
            is_of_windows=True, rows={"variants": 2}),
     Metric("worst_window", "worst window", "the lowest value of a window", "share",
            "the lowest value that the metric of a target has in a window of a run; of several targets the lowest",
-           needs=(_TARGETS,), of="target"),
+           needs=(_TARGETS,), of="target", together="least"),
     Metric("error_budget_left", "error budget left", "the part of the error budget that is left", "share",
            "1 − what a target missed / what it may miss, over all its windows: of requests (1 − `at_least`) of those "
            "offered, of jobs that part of their GPU-time. Below 0 the target is missed; of several targets the least",
-           needs=(_TARGETS,), of="target", is_signed=True),
+           needs=(_TARGETS,), of="target", is_signed=True, together="least"),
     Metric("credit_share", "part of the bill given back", "the part of the bill that is given back", "share",
            "credits of a target, by the tier that each window falls into / its bill",
            better="lower", needs=(_CREDITS,), of="target"),
     Metric("credits", "credits per run", "the money that is given back", "currency",
            "`bill` of a target times the parts that are given back, of all windows of a run",
-           better="lower", needs=(_BILLS,), of="target", is_plural=True),
+           better="lower", needs=(_BILLS,), of="target", is_plural=True, together="sum"),
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
            "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
            better="lower", needs=(_PRICES, _TOKENS), of="cluster", per_step=1,

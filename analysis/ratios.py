@@ -279,9 +279,7 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
 def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of one replication, over all its jobs.
 
-    Amounts and bases are summed over the jobs, with two exceptions: counts stay counts of the scenario, and tokens and
-    steps per day are those of all jobs in the time from the first arrival to the last end. Energy and cost are those of
-    the cluster.
+    What all jobs have is as `Metric.together` says; energy and cost are those of the cluster.
     """
     found = _pooled(prepared, result)
     if serves_alone(prepared):
@@ -302,13 +300,18 @@ def _pooled(prepared: Prepared, result: Result) -> dict[str, Ratio]:
         shares = [row[name] for row in jobs if name in row]
         if len(shares) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
             continue
-        base = sum(share.base for share in shares)
-        if METRICS[name].unit == "count":
-            base = 1.0
-        elif METRICS[name].unit == "1/d":
-            base = max(_last_end(result) - _first_arrival(result), 0.0) / DAY
-        pooled[name] = Ratio(sum(share.amount for share in shares), base)
+        pooled[name] = _together(name, shares, max(_last_end(result) - _first_arrival(result), 0.0) / DAY)
     return pooled
+
+
+def _together(name: str, shares: Sequence[Ratio], days: float) -> Ratio:
+    """Return a metric of several jobs in so many days, or of several targets, as `Metric.together` says."""
+    rule = METRICS[name].together
+    if rule == "least" and len(shares) > 1:
+        values = (Ratio(share.amount / share.base, 1, share.doubt / share.base) for share in shares if share.base)
+        return min(values, default=Ratio(0.0, 0.0))
+    base = {"sum": 1.0, "daily": days}.get(rule, sum(share.base for share in shares))
+    return Ratio(sum(share.amount for share in shares), base, sum(share.doubt for share in shares))
 
 
 def _of_the_cluster(prepared: Prepared, result: Result) -> dict[str, Ratio]:
@@ -374,20 +377,13 @@ class TargetResult(NamedTuple):
 
 
 def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
-    """Return the metrics of all targets together, and of each.
-
-    Together the windows of all count alike, credits add up, and of budgets and worst windows the least is meant.
-    """
+    """Return the metrics of all targets together, as `Metric.together` says, and of each."""
     rows = {target.name: _target_metrics(target, kept(prepared, target, result)) for target in prepared.targets}
     found: dict[str, Ratio] = {}
     for name in metrics_of("target"):
-        mine = [row[name] for row in rows.values() if name in row]
-        if name in ("worst_window", "error_budget_left") and len(mine) > 1:
-            shares = (Ratio(one.amount / one.base, 1, one.doubt / one.base) for one in mine if one.base)
-            found[name] = min(shares, default=Ratio(0.0, 0.0))
-        elif mine:
-            base = 1.0 if name == "credits" else sum(one.base for one in mine)
-            found[name] = Ratio(sum(one.amount for one in mine), base, sum(one.doubt for one in mine))
+        shares = [row[name] for row in rows.values() if name in row]
+        if shares:
+            found[name] = _together(name, shares, _seconds(result) / DAY)
         found |= {Slice(name, "target", target).name: row[name] for target, row in rows.items() if name in row}
     return found
 
