@@ -160,6 +160,18 @@ class _Watched(Simulation):
         assert places.count(NodeState.MATE) == cluster.mates.count
 
 
+def ended(case: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
+    """Return a simulation on failures written by hand, looked at after every event, after its end."""
+    simulation = _Watched(case, 0, trace(rows))
+    simulation.run()
+    return simulation
+
+
+def nodes_at(simulation: Simulation, place: NodeState) -> list[int]:
+    """Return the nodes at a place."""
+    return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
+
+
 def check_repair(parameters: dict[str, Any], draws: int = 3000, replications: int = 4) -> None:
     """Assert what every repair strategy owes.
 

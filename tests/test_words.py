@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import re
 from pathlib import Path
 
@@ -98,6 +99,12 @@ def test_words_are_those_of_the_field() -> None:
 def test_modules_have_names_that_can_be_guessed() -> None:
     """No module of the product has a name of the list."""
     assert [name for name in texts() if Path(name).suffix == ".py" and MODULES.fullmatch(Path(name).stem)] == []
+
+
+def test_references_of_docstrings_resolve() -> None:
+    """What a docstring names with its whole path is there."""
+    names = re.findall(r":(?:class|meth|func|mod):`~?(ettrick[\w.]+)`", "\n".join(texts().values()))
+    assert [name for name in names if pydoc.locate(name) is None] == []
 
 
 def test_classes_have_names_that_can_be_searched_for() -> None:

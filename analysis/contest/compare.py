@@ -175,7 +175,7 @@ def compare(
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If seeds or currencies differ, `precision` is in points and the headline is not a share, or a variant does not
         say what `at_equal` needs.
     WorkError
@@ -380,7 +380,7 @@ def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Se
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         With a line that names a variant, and what of it is not known.
     """
     headline = METRICS[HEADLINES[kind]]

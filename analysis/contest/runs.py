@@ -265,7 +265,7 @@ def replicate(
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If `metric` is not one of this scenario's, or `precision` is in points and it is not a share.
     WorkError
         If more events are expected than may be, of the fewest replications where a precision is asked for.

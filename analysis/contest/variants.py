@@ -125,7 +125,7 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If a text is wrong, a path is both set for all and varied, or there are fewer than two variants, or far too
         many.
     """
@@ -168,7 +168,7 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If the stores are to be split off, and no variant has any.
     ScenarioError
         If mistakes leave fewer than two variants: with one line for each, with the names of the variants that have it.

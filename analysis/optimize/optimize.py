@@ -337,7 +337,7 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     ------
     ScenarioError
         With one line for each mistake of the study.
-    RequestError
+    ReplicationsError
         If a search is needed, and Optuna is not installed.
     """
     problem = problem_of(campaign.loaded)

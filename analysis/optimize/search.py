@@ -53,7 +53,7 @@ def search(bench: Evaluator, trials: int) -> None:
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If Optuna is not installed.
 
     References

@@ -62,7 +62,7 @@ def sensitivity(
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If there is no such method or metric, the numbers are too small, or the central point cannot run.
     """
     study = campaign.loaded.study

@@ -83,7 +83,7 @@ def simulate_until(
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If points of a share are asked of what is none, or no point that runs has the metric.
     JournalError
         If the journal cannot be written.
@@ -143,7 +143,7 @@ def simulate(campaign: Campaign) -> HowFar:
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If a precision does not suit its metric.
     JournalError, WorkerError, VersionError
         If an outcome cannot be written, or there is no worker.
@@ -186,7 +186,7 @@ def kept_metrics(loaded: LoadedStudy) -> tuple[str, ...]:
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If unlike clusters are to be compared at what is not known of them.
     """
     study = loaded.study
@@ -203,7 +203,7 @@ def study_headline(loaded: LoadedStudy) -> str:
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         With a line that says what is not known.
     """
     study = loaded.study
@@ -266,7 +266,7 @@ def workplace(
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If a shard is asked for a precision.
     FolderError, JournalError, WorkerError
         If the folder cannot take the study, or there is no worker.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NodeState:
-    """Where a node is; numbers as in :class:`ettrick.sim.engine.kernel.Order`."""
+    """Where a node is; plain numbers, as in :class:`ettrick.sim.engine.kernel.EventPriority`."""
 
     IDLE = 0
     SPARE = 1

@@ -14,13 +14,12 @@ from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
-from tests.harness import _Watched, play, prepared, seconds, trace
+from tests.harness import ended, nodes_at, play, prepared, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ettrick.sim.engine.simulation import Simulation
 
 NVL72 = """\
 name: nvl72
@@ -62,18 +61,6 @@ def racks(tmp_path: Path) -> Any:
     return lambda *overrides: sim.prepare(sim.load(path, overrides))
 
 
-def ended(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
-    """Return a simulation after its end, looked at after every event."""
-    simulation = _Watched(one, 0, trace(rows))
-    simulation.run()
-    return simulation
-
-
-def at(simulation: Simulation, place: NodeState) -> list[int]:
-    """Return the nodes at a place."""
-    return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
-
-
 def nodes_seconds(result: sim.Result, bucket: Bucket) -> float:
     """Return node-seconds of the cluster in a bucket; a tray has four GPUs."""
     return float(result.cluster[bucket]) / 4
@@ -86,9 +73,9 @@ def test_racks_give_16_of_18_trays(racks: Any) -> None:
     assert (len(one.units.nodes), one.units.needed, one.units.drains) == (3, 16, False)
     simulation = ended(one, [])
     assert simulation.jobs.all[0].nodes == list(range(16))
-    assert at(simulation, NodeState.IDLE) == list(range(18, 34))
-    assert at(simulation, NodeState.SPARE) == list(range(36, 52))
-    assert at(simulation, NodeState.MATE) == MATES
+    assert nodes_at(simulation, NodeState.IDLE) == list(range(18, 34))
+    assert nodes_at(simulation, NodeState.SPARE) == list(range(36, 52))
+    assert nodes_at(simulation, NodeState.MATE) == MATES
     result = play(one)
     assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx((16 + 6) * 1000)
     assert nodes_seconds(result, Bucket.UNALLOCATED) == pytest.approx(16 * 1000)
@@ -115,8 +102,8 @@ def test_a_rack_that_is_drained_whole(racks: Any) -> None:
     assert availability.amount / availability.base == pytest.approx(1 - 200 / 3000)
     simulation = ended(one, rows)
     assert simulation.jobs.all[0].nodes == list(range(36, 52))
-    assert at(simulation, NodeState.SPARE) == list(range(16))
-    assert at(simulation, NodeState.MATE) == MATES
+    assert nodes_at(simulation, NodeState.SPARE) == list(range(16))
+    assert nodes_at(simulation, NodeState.MATE) == MATES
 
 
 def test_swapping_tray_by_tray(racks: Any) -> None:

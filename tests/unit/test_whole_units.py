@@ -17,13 +17,11 @@ from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import _Watched, exactly, play, prepared, seconds, trace
+from tests.harness import _Watched, ended, exactly, nodes_at, play, prepared, seconds
 from tests.intervals import Z, close
 from tests.pace import SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ettrick.sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 ALWAYS = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
@@ -53,18 +51,6 @@ def domains(*, drains: bool = False, **changes: Any) -> sim.Prepared:
     return racks(3, 18, 16, drains=drains, **(common | changes))
 
 
-def ended(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
-    """Return a simulation on failures written by hand, looked at after every event, after its end."""
-    simulation = _Watched(one, 0, trace(rows))
-    simulation.run()
-    return simulation
-
-
-def places(simulation: Simulation, place: NodeState) -> list[int]:
-    """Return the nodes at a place."""
-    return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
-
-
 MATES = [16, 17, 34, 35, 52, 53]
 
 """Those of the three racks at the start."""
@@ -74,9 +60,9 @@ def test_each_rack_gives_its_first_nodes() -> None:
     """Pools hold whole racks, the last one is the spare, and what no job needs of a rack is its own spare."""
     simulation = ended(domains(), [])
     assert simulation.jobs.all[0].nodes == list(range(16))
-    assert places(simulation, NodeState.IDLE) == list(range(18, 34))
-    assert places(simulation, NodeState.SPARE) == list(range(36, 52))
-    assert places(simulation, NodeState.MATE) == MATES
+    assert nodes_at(simulation, NodeState.IDLE) == list(range(18, 34))
+    assert nodes_at(simulation, NodeState.SPARE) == list(range(36, 52))
+    assert nodes_at(simulation, NodeState.MATE) == MATES
     result = play(domains())
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx((16 + 6) * 1000)
     assert result.cluster[Bucket.UNALLOCATED] == pytest.approx(16 * 1000)
@@ -97,7 +83,7 @@ def test_a_mate_takes_over() -> None:
     assert result.whole_unit_seconds == pytest.approx(3 * 1000)
     simulation = ended(domains(), rows)
     assert simulation.jobs.all[0].nodes == [16, *range(1, 16)]
-    assert places(simulation, NodeState.MATE) == sorted({0, *MATES} - {16})
+    assert nodes_at(simulation, NodeState.MATE) == sorted({0, *MATES} - {16})
 
 
 def test_the_third_loss_breaks_the_rack() -> None:
@@ -113,7 +99,7 @@ def test_the_third_loss_breaks_the_rack() -> None:
     assert result.unit_down_times == pytest.approx({0: 320, 1: 680})
     simulation = ended(one, rows)
     assert simulation.jobs.all[0].nodes == list(range(36, 52))
-    assert places(simulation, NodeState.STRANDED) == list(range(3, 18))
+    assert nodes_at(simulation, NodeState.STRANDED) == list(range(3, 18))
 
 
 def test_a_return_makes_the_rack_the_new_spare() -> None:
@@ -125,8 +111,8 @@ def test_a_return_makes_the_rack_the_new_spare() -> None:
     mates = 4 * 1000 + 2 * 300 + 10 + 490 + 480
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(mates + 16 * 320 + 16 * 500)
     simulation = ended(domains(), rows)
-    assert places(simulation, NodeState.SPARE) == [0, *range(3, 18)]
-    assert places(simulation, NodeState.MATE) == [1, 2, *MATES[2:]]
+    assert nodes_at(simulation, NodeState.SPARE) == [0, *range(3, 18)]
+    assert nodes_at(simulation, NodeState.MATE) == [1, 2, *MATES[2:]]
 
 
 def test_a_rack_that_drains_goes_at_the_first_loss() -> None:
@@ -138,8 +124,8 @@ def test_a_rack_that_drains_goes_at_the_first_loss() -> None:
     assert result.whole_unit_seconds == pytest.approx(3 * 1000 - 200)
     simulation = ended(one, [(300.0, 0, 0)])
     assert simulation.jobs.all[0].nodes == list(range(36, 52))
-    assert places(simulation, NodeState.SPARE) == list(range(16))
-    assert places(simulation, NodeState.MATE) == MATES
+    assert nodes_at(simulation, NodeState.SPARE) == list(range(16))
+    assert nodes_at(simulation, NodeState.MATE) == MATES
 
 
 def test_a_node_that_fails_the_check_before_the_job_takes_its_rack_along() -> None:
@@ -148,7 +134,7 @@ def test_a_node_that_fails_the_check_before_the_job_takes_its_rack_along() -> No
     one = racks(3, 2, 2, failures=[slow, NODE], health={"preflight": {"time": "0 s"}}, spares={"hot": 4}, repair=DAY)
     simulation = ended(one, [(50.0, 0, 2), (90.0, 1, 0)])
     assert simulation.jobs.all[0].nodes == [4, 5]
-    assert places(simulation, NodeState.STRANDED) == [1, 3]
+    assert nodes_at(simulation, NodeState.STRANDED) == [1, 3]
 
 
 def test_a_mate_that_drains_its_rack_does_not_stop_the_job() -> None:
@@ -160,7 +146,7 @@ def test_a_mate_that_drains_its_rack_does_not_stop_the_job() -> None:
     assert result.whole_unit_seconds == pytest.approx(3 * 1000 - 200)
     simulation = ended(one, [(300.0, 0, 17)])
     assert simulation.jobs.all[0].nodes == list(range(16))
-    assert places(simulation, NodeState.MATE) == MATES
+    assert nodes_at(simulation, NodeState.MATE) == MATES
 
 
 @cases("failure", [{"use": "job", "name": "bug", "rate": "1 per 1000 job-d"}, RACK])
@@ -244,7 +230,7 @@ def test_a_loss_while_the_job_queues() -> None:
     rows = [(300.0, 0, 0), (350.0, 0, 1), (360.0, 0, 2)]
     simulation = ended(one, rows)
     assert simulation.jobs.all[0].nodes == list(range(18, 34))
-    assert places(simulation, NodeState.IDLE) == [0, *range(3, 18)]
+    assert nodes_at(simulation, NodeState.IDLE) == [0, *range(3, 18)]
     assert play(one, rows).cluster[Bucket.STRANDED] == pytest.approx(15 * 140)
 
 

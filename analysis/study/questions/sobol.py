@@ -131,7 +131,7 @@ def layout_of(table: StudyTable, metric: str) -> SobolLayout:
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If more than `MOST_LEFT_OUT` of the rows would be left out, or there are too few of them or of replications.
     ValueError
         If the number of points is not that of the design.
@@ -257,7 +257,7 @@ def indices(table: StudyTable, metric: str) -> Indices:
 
     Raises
     ------
-    RequestError
+    ReplicationsError
         If too many points have no result; see `ettrick.analysis.study.questions.sobol.layout_of`.
 
     References
