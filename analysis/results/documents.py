@@ -4,19 +4,9 @@
 import json
 from typing import Any
 
-from pydantic import (
-    Field,
-    ValidationError,
-)
+from pydantic import Field, ValidationError
 
-from ettrick.analysis.parts import (
-    Count,
-    Document,
-    Labels,
-    Number,
-    Part,
-    Whole,
-)
+from ettrick.analysis.parts import Count, Document, Labels, Number, Part, Whole
 from ettrick.analysis.results.models import CompareDocument, Provenance, RunDocument
 from ettrick.analysis.results.studies import OptimizeDocument, SensitivityDocument, SweepDocument
 from ettrick.sim.yamlfile import dotted

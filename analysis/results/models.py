@@ -10,13 +10,7 @@ reading; one with a default may be missing.
 # Annotations are not postponed: pydantic would compile each at the start, a fifth of what these models cost.
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    WrapSerializer,
-    model_validator,
-)
+from pydantic import AfterValidator, ConfigDict, Field, WrapSerializer, model_validator
 
 from ettrick.analysis.parts import (
     Count,

@@ -3,13 +3,7 @@
 # Annotations are not postponed: pydantic would compile each at the start, a fifth of what these models cost.
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from ettrick.analysis.parts import (
     CellMetric,
