@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -49,21 +50,21 @@ def group_of(prepared: Prepared, by: str, account: FleetAccount | Arrival) -> st
 
 def slices(prepared: Prepared, accounts: Iterable[FleetAccount]) -> dict[tuple[str, str], list[FleetAccount]]:
     """Return the groups of accounts by what they are divided by, in order; one group alone is no slice."""
-    mine = sorted(account for account in accounts if account.stream >= 0)
-    found: dict[tuple[str, str], list[FleetAccount]] = {}
+    stream_accounts = sorted(account for account in accounts if account.stream >= 0)
+    divisions: dict[tuple[str, str], list[FleetAccount]] = {}
     for by in BY:
         groups: dict[str, list[FleetAccount]] = {}
-        for account in sorted(mine, key=lambda each: getattr(each, by)):
+        for account in sorted(stream_accounts, key=operator.attrgetter(by)):
             groups.setdefault(group_of(prepared, by, account), []).append(account)
         if len(groups) > 1:
-            found |= {(by, name): group for name, group in groups.items()}
+            divisions |= {(by, name): group for name, group in groups.items()}
         if by == "size":
             sizes = list(groups)
-            found |= {
-                (by, f"{size}+"): [each for other in sizes[place:] for each in groups[other]]
-                for place, size in enumerate(sizes)
+            divisions |= {
+                (by, f"{size}+"): [account for larger in sizes[index:] for account in groups[larger]]
+                for index, size in enumerate(sizes)
             }
-    return found
+    return divisions
 
 
 # Metrics of one replication, or of some windows of it.
@@ -101,10 +102,10 @@ class _Sums:
 
     def of(self, accounts: Iterable[FleetAccount]) -> tuple[dict[str, float], FloatArray, FloatArray]:
         """Return sums over the jobs of accounts by name, GPU-seconds by bucket, and stops."""
-        mine = list(accounts)
-        jobs = sum((self.jobs[each] for each in mine if each in self.jobs), np.zeros(len(JOB_SUMS)))
-        buckets = sum((self.buckets[each] for each in mine if each in self.buckets), np.zeros(len(Bucket)))
-        stops = sum((self.stops[each] for each in mine if each in self.stops), np.zeros(4))
+        members = list(accounts)
+        jobs = sum((self.jobs[account] for account in members if account in self.jobs), np.zeros(len(JOB_SUMS)))
+        buckets = sum((self.buckets[account] for account in members if account in self.buckets), np.zeros(len(Bucket)))
+        stops = sum((self.stops[account] for account in members if account in self.stops), np.zeros(4))
         return dict(zip(JOB_SUMS, jobs.tolist(), strict=True)), buckets, stops
 
 
@@ -124,11 +125,11 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     sums = _Sums(fleet, windows)
     accounts = [account for account in {*sums.jobs, *sums.buckets} if account.stream >= 0]
     jobs, buckets, stops = sums.of(accounts)
-    held, owned = float(buckets[_HELD].sum()), float(fleet.owned[windows].sum())
+    charged, owned = float(buckets[_HELD].sum()), float(fleet.owned[windows].sum())
     level = {name: float(fleet.level(name)[windows].sum()) for name in LEVELS}
     free, allocated = level["free"], float(fleet.allocated[windows].sum())
     part = _part_of_run(fleet, windows)
-    found = {
+    metrics = {
         "occupancy": Ratio(allocated, float(fleet.healthy[windows].sum())),
         "allocation": Ratio(allocated, owned),
         "cluster_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), owned * prepared.capacity),
@@ -144,13 +145,13 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
         "interruptions_unplanned": Ratio(float(stops[2]), part),
     }
     if len(prepared.tenants) > 1:
-        ratios = np.array([held / entitled for held, entitled in tenant_shares(prepared, sums.buckets) if entitled])
-        found["fairness"] = Ratio(float(ratios.sum()) ** 2, len(ratios) * float((ratios**2).sum()))
-    found |= _of_jobs("", "", jobs, held, stops)
-    for (by, group), mine in slices(prepared, accounts).items():
-        jobs, buckets, stops = sums.of(mine)
-        found |= _of_jobs(by, group, jobs, float(buckets[_HELD].sum()), stops)
-    return found | of_services
+        ratios = np.array([share / claim for share, claim in tenant_shares(prepared, sums.buckets) if claim])
+        metrics["fairness"] = Ratio(float(ratios.sum()) ** 2, len(ratios) * float((ratios**2).sum()))
+    metrics |= _of_jobs("", "", jobs, charged, stops)
+    for (by, group), group_accounts in slices(prepared, accounts).items():
+        jobs, buckets, stops = sums.of(group_accounts)
+        metrics |= _of_jobs(by, group, jobs, float(buckets[_HELD].sum()), stops)
+    return metrics | of_services
 
 
 def _part_of_run(fleet: FleetResult, windows: slice) -> float:
@@ -184,14 +185,14 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "busy_share": Ratio(sums["busy"], sums["busy"] + sums["idle"]),
             "tokens_per_s_user": Ratio(sums["served"] * plan.output, sums["user"]),
         }
-    found: dict[str, Ratio] = {}
+    metrics: dict[str, Ratio] = {}
     for name in metrics_of("service") if rows else ():
-        mine = [row[name] for row in rows.values()]
-        base = mine[0].base if name in ("slo_goodput", "minutes_below_demand") else sum(one.base for one in mine)
-        found[name] = Ratio(sum(one.amount for one in mine), base, sum(one.doubt for one in mine))
+        shares = [row[name] for row in rows.values()]
+        amount, base, doubt = (float(sum(column)) for column in zip(*shares, strict=True))
+        metrics[name] = Ratio(amount, shares[0].base if name in ("slo_goodput", "minutes_below_demand") else base, doubt)
         if len(rows) > 1:
-            found |= {Slice(name, "service", service).name: row[name] for service, row in rows.items()}
-    return found
+            metrics |= {Slice(name, "service", service).name: row[name] for service, row in rows.items()}
+    return metrics
 
 
 def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]) -> list[tuple[float, float]]:
@@ -202,20 +203,20 @@ def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]
     prepared
         The scenario: where all tenants have a quota, these are what they are entitled to, else their weights.
     """
-    held = np.zeros(len(prepared.tenants))
+    usage = np.zeros(len(prepared.tenants))
     for account, spent in buckets.items():
         if account.tenant >= 0:
-            held[account.tenant] += spent[_HELD].sum()
+            usage[account.tenant] += spent[_HELD].sum()
     quotas = [tenant.nodes for tenant in prepared.tenants]
     weights = [tenant.weight for tenant in prepared.tenants]
     entitled = np.array(weights if None in quotas else quotas, dtype=np.float64)
-    pairs = zip(held / (held.sum() or 1.0), entitled / (entitled.sum() or 1.0), strict=True)
-    return [(float(one), float(other)) for one, other in pairs]
+    pairs = zip(usage / (usage.sum() or 1.0), entitled / (entitled.sum() or 1.0), strict=True)
+    return [(float(share), float(claim)) for share, claim in pairs]
 
 
-def _of_jobs(by: str, group: str, jobs: Mapping[str, float], held: float, stops: FloatArray) -> dict[str, Ratio]:
+def _of_jobs(by: str, group: str, jobs: Mapping[str, float], charged: float, stops: FloatArray) -> dict[str, Ratio]:
     """Return the metrics of some jobs; preemptions are per 1,000 GPU-hours that they held."""
-    work = held / (1000 * HOUR)
+    work = charged / (1000 * HOUR)
     plain = {
         "ettr": Ratio(jobs["useful"], jobs["requested"]),
         "ettr_no_queue": Ratio(jobs["useful"], jobs["requested"] - jobs["queued"]),
@@ -224,12 +225,12 @@ def _of_jobs(by: str, group: str, jobs: Mapping[str, float], held: float, stops:
         "second_order_preemptions": Ratio(float(stops[1]), work),
         "mttf": Ratio(jobs["run"], jobs["failures"]),
     }
-    found = {Slice(name, by, group).name: ratio for name, ratio in plain.items()}
+    metrics = {Slice(name, by, group).name: ratio for name, ratio in plain.items()}
     for name, weight in itertools.product(WEIGHTED, ("job", "gpu_time")):
         counted = {"wait_first": "started", "jct": "completed"}.get(name, "ended")
         ratio = Ratio(jobs[f"{name}_{weight}"], jobs[f"{counted}_{weight}"])
-        found[Slice(name, by, group, weight).name] = ratio  # type: ignore[arg-type]
-    return found
+        metrics[Slice(name, by, group, weight).name] = ratio  # type: ignore[arg-type]
+    return metrics
 
 
 # How sure: replications, else batches of one run.
@@ -248,12 +249,12 @@ def batches(prepared: Prepared, fleets: Sequence[FleetResult]) -> list[dict[str,
     ----------
     A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 9.5.3 (batch means).
     """
-    found = []
+    rows = []
     for fleet in fleets:
         used = int(np.count_nonzero(fleet.seconds))
         edges = np.linspace(0, used, min(BATCHES, used) + 1).round().astype(int).tolist()
-        found += [fleet_ratios(prepared, fleet, slice(low, high)) for low, high in itertools.pairwise(edges)]
-    return found
+        rows += [fleet_ratios(prepared, fleet, slice(low, high)) for low, high in itertools.pairwise(edges)]
+    return rows
 
 
 def are_correlated(values: npt.ArrayLike) -> bool:

@@ -367,18 +367,18 @@ class Slice(NamedTuple):
     def parse(cls, name: str) -> Slice | None:
         """Return what a name means; ``None`` if it is not written like this."""
         metric, *parts = name.split("@")
-        found, entry = cls(metric), METRICS.get(metric)
+        selection, entry = cls(metric), METRICS.get(metric)
         for part in parts:
             by, _, group = part.partition("=")
             if entry is None:
                 return None
             if part == "weight=gpu_time" and entry.is_weighted:
-                found = found._replace(weight="gpu_time")
-            elif group and not found.by and entry.is_sliced_by(by) and (by != "size" or _is_size(group)):
-                found = found._replace(by=by, group=group)
+                selection = selection._replace(weight="gpu_time")
+            elif group and not selection.by and entry.is_sliced_by(by) and (by != "size" or _is_size(group)):
+                selection = selection._replace(by=by, group=group)
             else:
                 return None
-        return found if found.name == name else None
+        return selection if selection.name == name else None
 
 
 def _is_size(group: str) -> bool:

@@ -27,19 +27,19 @@ def _number(value: Any) -> float | None:
 
 
 def _finite(value: Any) -> float:
-    found = _number(value)
-    if found is None:
+    number = _number(value)
+    if number is None:
         kind = "float_type"
         raise PydanticCustomError(kind, "must be a number")
-    return found
+    return number
 
 
 def _whole(value: Any) -> int:
-    found = value.item() if isinstance(value, np.generic) else value
-    if isinstance(found, bool) or not isinstance(found, int):
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int):
         kind = "int_type"
         raise PydanticCustomError(kind, "must be a whole number")
-    return found
+    return number
 
 
 def _pair(value: Any) -> tuple[float | None, ...] | None:

@@ -63,9 +63,9 @@ def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
             {name: share * amount for name, amount in amounts.items()},
             {name: share * amount for name, amount in endowment.items()},
             _tokens(prepared, result, index),
-            has_tokens=known,
+            has_tokens=has_tokens,
         )
-        for index, (share, known) in enumerate(zip(shares, _has_tokens(prepared), strict=True))
+        for index, (share, has_tokens) in enumerate(zip(shares, _has_tokens(prepared), strict=True))
     ]
 
 
@@ -74,23 +74,23 @@ def amounts_of(prepared: Prepared, result: Result) -> tuple[dict[str, float], di
 
     ``seconds`` [s]; ``energy.<bucket>`` [J], where it is known what a node draws; ``cost.<what for>``, with prices.
     """
-    found = {"seconds": _seconds(result)}
+    amounts = {"seconds": _seconds(result)}
     if prepared.upkeep.facility is not None:
-        found |= {f"energy.{bucket}": amount for bucket, amount in _of_nodes(prepared, result).items()}
+        amounts |= {f"energy.{bucket}": amount for bucket, amount in _of_nodes(prepared, result).items()}
     if prepared.upkeep.cost is None:
-        return found, {}
-    found |= {f"cost.{what}": amount for what, amount in _cost(prepared, result).items()}
-    return found, _repairs(prepared, result)
+        return amounts, {}
+    amounts |= {f"cost.{what}": amount for what, amount in _cost(prepared, result).items()}
+    return amounts, _repairs(prepared, result)
 
 
 def _metrics(
     amounts: Mapping[str, float], endowment: Mapping[str, float], tokens: float, *, has_tokens: bool
 ) -> dict[str, Ratio]:
-    found = {name: Ratio(amount, 1) for name, amount in amounts.items()}
+    metrics = {name: Ratio(amount, 1) for name, amount in amounts.items()}
     if has_tokens:
-        found |= {f"{name}_per_token": Ratio(amount, tokens) for name, amount in amounts.items()}
-        found |= {f"tokens_per_{name}": Ratio(tokens, amount) for name, amount in endowment.items()}
-    return found
+        metrics |= {f"{name}_per_token": Ratio(amount, tokens) for name, amount in amounts.items()}
+        metrics |= {f"tokens_per_{name}": Ratio(tokens, amount) for name, amount in endowment.items()}
+    return metrics
 
 
 def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
@@ -112,11 +112,11 @@ def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
 
 def _endowment(prepared: Prepared, result: Result) -> dict[str, float]:
     """Return what a replication had at hand, used or not: GPU-days, and MW-days where the power of a node is known."""
-    found = {"gpu_day": result.owned / DAY}
+    endowment = {"gpu_day": result.owned / DAY}
     power = provisioned(prepared)
     if power is not None:
-        found["mw_day"] = power / _MW * _seconds(result) / DAY
-    return found
+        endowment["mw_day"] = power / _MW * _seconds(result) / DAY
+    return endowment
 
 
 def provisioned(prepared: Prepared) -> float | None:
@@ -157,9 +157,9 @@ def _shares(prepared: Prepared, result: Result) -> list[float] | None:
         return [1.0]
     if rule is None:
         return None
-    asked = [job.requested if rule == "requested" else float(job.gpus) for job in result.jobs]
-    total = sum(asked)
-    return [amount / total if total else 0.0 for amount in asked]
+    requests = [job.requested if rule == "requested" else float(job.gpus) for job in result.jobs]
+    total = sum(requests)
+    return [amount / total if total else 0.0 for amount in requests]
 
 
 def _seconds(result: Result) -> float:
@@ -188,11 +188,11 @@ def _energy(prepared: Prepared, result: Result) -> FacilityEnergy | None:
 
 def _repairs(prepared: Prepared, result: Result) -> dict[str, int]:
     """Return the repairs that are paid for, by class of part [-]."""
-    found: dict[str, int] = {}
+    repairs: dict[str, int] = {}
     for part, number in ((prepared.upkeep.repaired[cause - 1], number) for cause, number in result.repairs.items()):
         if part:
-            found[part] = found.get(part, 0) + number
-    return found
+            repairs[part] = repairs.get(part, 0) + number
+    return repairs
 
 
 def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
@@ -202,7 +202,7 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     repairs = _repairs(prepared, result)
     years = _seconds(result) / YEAR
     gpu_years = result.owned / YEAR
-    found = {
+    costs = {
         "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
         "energy": (cost.energy or 0.0) * _priced_energy(prepared, result) / _KWH,
         "storage": (cost.storage or 0.0) * years,
@@ -211,12 +211,12 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
         "rent": (cost.gpu_hour or 0.0) * result.owned / HOUR,
     }
     if prepared.parts:
-        found["parts"] = math.fsum(
+        costs["parts"] = math.fsum(
             (prepared.parts[name].stock.price or 0.0) * use.bought
             + (prepared.parts[name].stock.holding or 0.0) * use.part_seconds / YEAR
             for name, use in result.parts.items()
         )
-    return found
+    return costs
 
 
 def _priced_energy(prepared: Prepared, result: Result) -> float:
@@ -281,14 +281,14 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
 
     What all jobs have is as `Metric.together` says; energy and cost are those of the cluster.
     """
-    found = _pooled(prepared, result)
+    metrics = _pooled(prepared, result)
     if serves_alone(prepared):
-        found["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
+        metrics["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
     else:
         productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
-        found["cluster_goodput"] = Ratio(productive, result.capacity)
-    found |= fleet_ratios(prepared, result.fleet) | target_ratios(prepared, result) | _of_the_cluster(prepared, result)
-    return found | spending(prepared, result)
+        metrics["cluster_goodput"] = Ratio(productive, result.capacity)
+    metrics |= fleet_ratios(prepared, result.fleet) | target_ratios(prepared, result)
+    return metrics | _of_the_cluster(prepared, result) | spending(prepared, result)
 
 
 def _pooled(prepared: Prepared, result: Result) -> dict[str, Ratio]:
@@ -316,20 +316,20 @@ def _together(name: str, shares: Sequence[Ratio], days: float) -> Ratio:
 
 def _of_the_cluster(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of nodes, alarms, parts and units."""
-    found = {"node_availability": Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)}
+    metrics = {"node_availability": Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)}
     if METRICS["alarm_recall"].lacks(prepared) is None:
         right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))
-        found["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
-        found["alarm_precision"] = Ratio(right, right + wrong)
-        found["alarm_recall"] = Ratio(right, right + missed)
+        metrics["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
+        metrics["alarm_precision"] = Ratio(right, right + wrong)
+        metrics["alarm_recall"] = Ratio(right, right + missed)
     if prepared.parts:
-        asked, waited = (sum(use[index] for use in result.parts.values()) for index in (0, 1))
-        found["fill_rate"] = Ratio(asked - waited, asked)
-        found["stock_outs"] = Ratio(waited, 1)
-        found["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
+        demands, waited = (sum(use[index] for use in result.parts.values()) for index in (0, 1))
+        metrics["fill_rate"] = Ratio(demands - waited, demands)
+        metrics["stock_outs"] = Ratio(waited, 1)
+        metrics["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
     if result.unit_seconds:
-        found["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
-    return found
+        metrics["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
+    return metrics
 
 
 def _first_arrival(result: Result) -> float:
@@ -379,13 +379,13 @@ class TargetResult(NamedTuple):
 def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of all targets together, as `Metric.together` says, and of each."""
     rows = {target.name: _target_metrics(target, kept(prepared, target, result)) for target in prepared.targets}
-    found: dict[str, Ratio] = {}
+    metrics: dict[str, Ratio] = {}
     for name in metrics_of("target"):
         shares = [row[name] for row in rows.values() if name in row]
         if shares:
-            found[name] = _together(name, shares, _seconds(result) / DAY)
-        found |= {Slice(name, "target", target).name: row[name] for target, row in rows.items() if name in row}
-    return found
+            metrics[name] = _together(name, shares, _seconds(result) / DAY)
+        metrics |= {Slice(name, "target", target).name: row[name] for target, row in rows.items() if name in row}
+    return metrics
 
 
 def kept(prepared: Prepared, target: TargetPlan, result: Result) -> TargetResult:
@@ -394,8 +394,8 @@ def kept(prepared: Prepared, target: TargetPlan, result: Result) -> TargetResult
     width = window_width(prepared.horizon, prepared.windows)
     whole = int(np.sum(np.diff(result.edges) >= width * (1 - 1e-9))) // target.windows
     sums = [row[: whole * target.windows].reshape(whole, target.windows).sum(axis=1) for row in columns]
-    asked = sums[1] > 0
-    return TargetResult(*(row[asked] for row in sums))
+    is_used = sums[1] > 0
+    return TargetResult(*(row[is_used] for row in sums))
 
 
 def _target_columns(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -428,13 +428,13 @@ def _target_columns(target: TargetPlan, result: Result) -> tuple[FloatArray, Flo
     }[target.metric]
 
 
-def _target_metrics(target: TargetPlan, found: TargetResult) -> dict[str, Ratio]:
+def _target_metrics(target: TargetPlan, result: TargetResult) -> dict[str, Ratio]:
     """Return the metrics of a target in one replication, as far off as the amounts of all windows together may be."""
-    stated = _of_windows(target, found.amounts, found.bases)
-    if not found.doubts.any():
+    stated = _of_windows(target, result.amounts, result.bases)
+    if not result.doubts.any():
         return stated
     less, more = (
-        _of_windows(target, np.clip(found.amounts + sign * found.doubts, 0, found.bases), found.bases)
+        _of_windows(target, np.clip(result.amounts + sign * result.doubts, 0, result.bases), result.bases)
         for sign in (-1, 1)
     )
     return {

@@ -61,12 +61,12 @@ class Tracks:
 
     def metadata(self) -> list[dict[str, Any]]:
         """Return the events that name the rows and put them in order."""
-        found = []
+        events = []
         for pid, name in enumerate(self.processes, start=1):
-            found += _named("process", pid, {}, name, pid)
+            events += _named("process", pid, {}, name, pid)
         for tid, (pid, name) in enumerate(self.threads, start=1):
-            found += _named("thread", pid, {"tid": tid}, name, tid)
-        return found
+            events += _named("thread", pid, {"tid": tid}, name, tid)
+        return events
 
     def _add_nodes(self, prepared: Prepared, nodes: list[int]) -> None:
         """Add the nodes by the domain that holds them: a scale-up domain of several nodes, else a rack."""
@@ -146,7 +146,7 @@ def chrome_trace(
         )
     names = [NO_FAILURE, *(source.name for source in prepared.sources), *ROOTS]
     tracks = Tracks(prepared, result)
-    found = [
+    events = [
         *_phases(tracks, result.timeline, names),
         *_attempts(tracks, result, names),
         *_outages(tracks, result, names),
@@ -155,9 +155,9 @@ def chrome_trace(
         *_stepping(tracks, prepared, result.timeline),
         *_tokens(tracks, prepared, result.timeline),
     ]
-    found.sort(key=lambda event: event["ts"])
+    events.sort(key=lambda event: event["ts"])
     return {
-        "traceEvents": [*tracks.metadata(), *found],
+        "traceEvents": [*tracks.metadata(), *events],
         "displayTimeUnit": "ms",
         "otherData": {
             "scenario": prepared.name,
@@ -226,11 +226,11 @@ def _attempts(tracks: Tracks, result: Result, names: list[str]) -> Iterator[Any]
     running: dict[int, list[tuple[float, int]]] = {}
     free: dict[int, list[int]] = {}
     for attempt in sorted(result.attempts, key=lambda attempt: (attempt.start, attempt.job)):
-        mine, lanes = running.setdefault(attempt.stream, []), free.setdefault(attempt.stream, [])
-        while mine and mine[0][0] <= attempt.start:
-            heapq.heappush(lanes, heapq.heappop(mine)[1])
-        lane = heapq.heappop(lanes) if lanes else len(mine)
-        heapq.heappush(mine, (attempt.end, lane))
+        busy, lanes = running.setdefault(attempt.stream, []), free.setdefault(attempt.stream, [])
+        while busy and busy[0][0] <= attempt.start:
+            heapq.heappush(lanes, heapq.heappop(busy)[1])
+        lane = heapq.heappop(lanes) if lanes else len(busy)
+        heapq.heappush(busy, (attempt.end, lane))
         track = tracks.of_lane(attempt.stream, lane)
         arguments = {"job": attempt.job, "GPUs": attempt.gpus, "state": attempt.state, "cause": names[attempt.cause]}
         name = f"job {attempt.job}, {attempt.gpus} GPUs"

@@ -113,7 +113,7 @@ class Pseudonymizer:
         """Return a text without the names that are known, addresses, paths, and with its moments moved."""
         if len(self.names) != self._sorted:
             self._sorted = len(self.names)
-            self._long = sorted((each for each in self.names if not _WORD.fullmatch(each)), key=len, reverse=True)
+            self._long = sorted((name for name in self.names if not _WORD.fullmatch(name)), key=len, reverse=True)
         for name in self._long:
             text = text.replace(name, self.names[name])
         text = _MOMENT.sub(lambda match: utc(datetime.fromisoformat(match[0]).timestamp() + self.shift), text)
@@ -147,7 +147,7 @@ def of_tables(
     history.racks = list(map(_namer(hider, "rack"), history.racks))
     history.start, history.end = history.start + shift, history.end + shift
     history.enter, history.leave = history.enter + shift, history.leave + shift
-    history.planned = {unit: [(a + shift, b + shift) for a, b in each] for unit, each in history.planned.items()}
+    history.planned = {unit: [(a + shift, b + shift) for a, b in spans] for unit, spans in history.planned.items()}
     _hide_files(tables, hider)
     _hide_events(tables, causes, hider)
     _hide_rows(tables, hosts, hider)

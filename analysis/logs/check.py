@@ -259,7 +259,7 @@ def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> li
     if not traces:
         return []
     data = statistics(trace)
-    drawn = np.array([statistics(each) for each in traces])
+    drawn = np.array([statistics(simulation) for simulation in traces])
     result = []
     for at, name in enumerate(NAMES if has_ends else NAMES[:-WITH_ENDS]):
         values = drawn[:, at][~np.isnan(drawn[:, at])]

@@ -5,13 +5,12 @@ Every rate is events over the time in which they could happen; every law is fitt
 
 References
 ----------
-H. Jeffreys, "Theory of Probability" (1961): the interval of a rate. W. Nelson, "Recurrent Events Data Analysis" (2003):
-the mean cumulative function. L. H. Crow, AMSAA TR-138 (1974): power-law trend. J. Klein, M. Moeschberger, "Survival
-Analysis" (2003): late entry and residuals. S. G. Self, K.-Y. Liang, J. Am. Stat. Assoc. 82 (1987): a variance of zero
-lies on the border, so that its likelihood ratio is zero half of the time. J. D. Healy, "A note on multivariate CUSUM
-procedures", Technometrics 29 (1987), for one change of a rate by its likelihood; A. N. Pettitt, "A non-parametric
-approach to the change-point problem", Applied Statistics 28 (1979); N. C. Matalas and W. B. Langbein, J. Geophys. Res.
-67 (1962), for correlated values.
+H. Jeffreys, "Theory of Probability" (1961): the interval of a rate. L. H. Crow, AMSAA TR-138 (1974): power-law trend.
+J. Klein, M. Moeschberger, "Survival Analysis" (2003): late entry and residuals. S. G. Self, K.-Y. Liang, J. Am. Stat.
+Assoc. 82 (1987): a variance of zero lies on the border, so that its likelihood ratio is zero half of the time. J. D.
+Healy, "A note on multivariate CUSUM procedures", Technometrics 29 (1987), for one change of a rate by its likelihood;
+A. N. Pettitt, "A non-parametric approach to the change-point problem", Applied Statistics 28 (1979); N. C. Matalas and
+W. B. Langbein, J. Geophys. Res. 67 (1962), for correlated values.
 """
 
 from __future__ import annotations
@@ -24,7 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick.analysis.statistics.estimates import Estimate as Estimate
+from ettrick.analysis.statistics.estimates import median as median
 from ettrick.analysis.statistics.estimates import rate as rate
+from ettrick.analysis.statistics.intervals import share as share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,34 +47,12 @@ BORDER = 2.705543454095404
 """The same where the parameter lies on its border: half of the time the ratio is zero."""
 
 
-def share(hits: int, total: int) -> Estimate:
-    """Return a probability and its Clopper-Pearson interval."""
-    from scipy.special import betaincinv
-
-    low = 0.0 if hits == 0 else float(betaincinv(hits, total - hits + 1, 0.025))
-    high = 1.0 if hits == total else float(betaincinv(hits + 1, total - hits, 0.975))
-    return Estimate(hits / total if total else math.nan, low, high)
-
-
-def median(values: ArrayLike) -> Estimate:
-    """Return the median and its interval by order statistics, whatever the law: ranks that are binomial in 1/2."""
-    from scipy.special import bdtr
-
-    x = np.sort(np.asarray(values, dtype=np.float64))
-    n = len(x)
-    # The largest k with P(Bin(n, 1/2) < k) <= 2.5 %: the k-th value from either end.
-    k = int(np.searchsorted(bdtr(np.arange(n // 2 + 1), n, 0.5), 0.025, side="right"))
-    if not k:
-        return Estimate(float(np.median(x)))
-    return Estimate(float(np.median(x)), float(x[k - 1]), float(x[n - k]))
-
-
 class Pooled(NamedTuple):
-    """A Gamma law of rates: shape and rate of the prior, and the posterior rate of each."""
+    """A Gamma law of rates: shape and rate of the prior, and the posterior rates."""
 
     shape: float
     rate: float
-    each: Array
+    rates: Array
 
 
 def pooled(events: ArrayLike, exposure: ArrayLike) -> Pooled:
@@ -143,64 +122,86 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
     entry
         Duration from which on each was seen, of one law alone.
     """
-    from scipy.special import log_ndtr
-
     x, is_done = np.log(np.asarray(time, dtype=np.float64)), np.asarray(done, dtype=np.bool_)
     late = None if entry is None or not np.any(entry) else np.asarray(entry, dtype=np.float64)
-    constant = -0.5 * math.log(2 * math.pi)
+    times = _LogTimes(x, is_done, np.ones(len(x)), late)
+    fits = (_mixture(times, cut) for cut in (0.25, 0.5, 0.75)) if parts == 2 else ()
+    mixtures = [fit for fit in fits if fit is not None]
+    return max(mixtures, key=lambda fit: fit.log_likelihood) if mixtures else _one_lognormal(times)
 
-    def terms(mu: float, sigma: float) -> Array:
-        z = (x - mu) / sigma
-        value = np.where(is_done, constant - math.log(sigma) - x - z * z / 2, log_ndtr(-z))
-        if late is not None:
+
+class _LogTimes(NamedTuple):
+    """Logarithms of durations, which are complete, how often each is there, and from which duration on it was seen."""
+
+    x: Array
+    is_done: NDArray[np.bool_]
+    weight: Array
+    late: Array | None = None
+
+    @property
+    def seen(self) -> Array:
+        """Those that are complete, or all if none is."""
+        return self.x[self.is_done] if self.is_done.any() else self.x
+
+    @property
+    def range_of_mu(self) -> tuple[float, float]:
+        """Between which the logarithm of a median lies."""
+        return float(self.x.min()) - MOST_SIGMA, float(self.x.max()) + MOST_SIGMA
+
+    def terms(self, mu: float, sigma: float) -> Array:
+        """Return the logarithm of the density of each complete one, and of the probability to last longer of others."""
+        from scipy.special import log_ndtr
+
+        z = (self.x - mu) / sigma
+        value = np.where(self.is_done, _LOG_DENSITY - math.log(sigma) - self.x - z * z / 2, log_ndtr(-z))
+        if self.late is not None:
             with np.errstate(divide="ignore"):
-                value -= np.where(late > 0, log_ndtr((mu - np.log(late)) / sigma), 0.0)
+                value -= np.where(self.late > 0, log_ndtr((mu - np.log(self.late)) / sigma), 0.0)
         return np.asarray(value)
 
-    seen = x[is_done] if is_done.any() else x
-    of_mu = float(x.min()) - MOST_SIGMA, float(x.max()) + MOST_SIGMA
-    if parts == 1:
-        log_sigma = math.log(max(float(seen.std()), LEAST_SIGMA))
-        point = _minimum(
-            lambda p: -float(terms(p[0], math.exp(p[1])).sum()), [float(seen.mean()), log_sigma], [of_mu, LOG_SIGMA]
-        )
-        sigma = math.exp(point[1])
-        root = _curvature(lambda p: float(terms(p[0], math.exp(p[1])).sum()), np.array(point))
-        first, second = np.sqrt((root**2).sum(axis=1))
-        whole = float(terms(point[0], sigma).sum())
-        return Mixed(((1.0, math.exp(point[0]), sigma),), whole, 2, (float(first), float(second)))
-    best: Mixed | None = None
-    exact = x, is_done, np.ones(len(x))
-    cells, number = np.unique(np.round(x * 200) * 2 + is_done, return_counts=True)
-    count = exact[2]
+    def mixture(self, p: Array) -> float:
+        """Return the log-likelihood of two laws: logit of the first one's weight, ln median and ln sigma of each."""
+        first, second = (self.terms(p[k], math.exp(p[k + 1])) for k in (1, 3))
+        mixed = np.logaddexp(first - np.logaddexp(0, -p[0]), second - np.logaddexp(0, p[0]))
+        return float(mixed @ self.weight)
 
-    def total(values: Array) -> float:
-        return float(values @ count)
+    def counted(self) -> _LogTimes:
+        """Return many of them on a grid, and how many are in each cell of it."""
+        if len(self.x) <= MANY:
+            return self
+        cells, number = np.unique(np.round(self.x * 200) * 2 + self.is_done, return_counts=True)
+        return _LogTimes(cells // 2 / 200, cells % 2 == 1, number.astype(np.float64))
 
-    counted = (cells // 2 / 200, cells % 2 == 1, number.astype(np.float64)) if len(x) > MANY else exact
-    for cut in (0.25, 0.5, 0.75):
-        edge = float(np.quantile(seen, cut))
-        low, high = seen[seen <= edge], seen[seen > edge]
-        if len(low) < 2 or len(high) < 2:
-            continue
-        start = [
-            math.log(cut / (1 - cut)), float(low.mean()), math.log(max(low.std(), LEAST_SIGMA)), float(high.mean()),
-            math.log(max(high.std(), LEAST_SIGMA)),
-        ]  # fmt: skip
 
-        def negative(p: Array) -> float:
-            first, second = (terms(p[k], math.exp(p[k + 1])) for k in (1, 3))
-            return -total(np.logaddexp(first - np.logaddexp(0, -p[0]), second - np.logaddexp(0, p[0])))
+_LOG_DENSITY = -0.5 * math.log(2 * math.pi)
 
-        x, is_done, count = counted
-        point = _minimum(negative, start, [(-5.0, 5.0), of_mu, (LOG_SIGMA[0], 2.0), of_mu, (LOG_SIGMA[0], 2.0)])
-        x, is_done, count = exact
-        weight, (first, one, second, two) = 1 / (1 + math.exp(-point[0])), map(math.exp, point[1:])
-        pair = sorted(((weight, first, one), (1 - weight, second, two)), key=lambda part: part[1])
-        fit = Mixed(tuple(pair), -negative(np.asarray(point)), 5)
-        if best is None or fit.log_likelihood > best.log_likelihood:
-            best = fit
-    return best if best is not None else two_lognormals(time, done, parts=1)
+
+def _one_lognormal(times: _LogTimes) -> Mixed:
+    def log_likelihood(p: Sequence[float] | Array) -> float:
+        return float(times.terms(p[0], math.exp(p[1])).sum())
+
+    start = [float(times.seen.mean()), math.log(max(float(times.seen.std()), LEAST_SIGMA))]
+    point = _minimum(lambda p: -log_likelihood(p), start, [times.range_of_mu, LOG_SIGMA])
+    first, second = np.sqrt((_curvature(log_likelihood, np.array(point)) ** 2).sum(axis=1))
+    parts = ((1.0, math.exp(point[0]), math.exp(point[1])),)
+    return Mixed(parts, log_likelihood(point), 2, (float(first), float(second)))
+
+
+def _mixture(times: _LogTimes, cut: float) -> Mixed | None:
+    """Return the mixture that is found from durations cut at a quantile; ``None`` with fewer than two on a side."""
+    seen, counted = times.seen, times.counted()
+    edge = float(np.quantile(seen, cut))
+    sides = seen[seen <= edge], seen[seen > edge]
+    if min(map(len, sides)) < 2:
+        return None
+    start = [math.log(cut / (1 - cut))]
+    for side in sides:
+        start += [float(side.mean()), math.log(max(side.std(), LEAST_SIGMA))]
+    box = [(-5.0, 5.0), *2 * [times.range_of_mu, (LOG_SIGMA[0], 2.0)]]
+    point = _minimum(lambda p: -counted.mixture(p), start, box)
+    weight, (low, low_sigma, high, high_sigma) = 1 / (1 + math.exp(-point[0])), map(math.exp, point[1:])
+    pair = sorted(((weight, low, low_sigma), (1 - weight, high, high_sigma)), key=lambda part: part[1])
+    return Mixed(tuple(pair), times.mixture(np.asarray(point)), 5)
 
 
 def duration_law(time: ArrayLike, done: ArrayLike) -> Mixed:
@@ -285,57 +286,50 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list
     B. Jackson et al., "An algorithm for optimal partitioning of data on an interval", IEEE Signal Processing Letters 12
     (2005).
     """
-    n = np.concatenate(([0.0], np.cumsum(np.asarray(counts, dtype=np.float64))))
-    time = np.concatenate(([0.0], np.cumsum(np.asarray(exposure, dtype=np.float64))))
-    last = len(n) - 1
-
-    def rates(a: NDArray[np.int64], b: int) -> Array:
-        watched = time[b] - time[a]
-        return np.asarray(np.divide(n[b] - n[a], watched, out=np.zeros(len(watched)), where=watched > 0))
-
-    def costs(a: NDArray[np.int64], b: int) -> Array:
-        rate = rates(a, b)
-        return np.asarray(-(n[b] - n[a]) * np.log(np.where(rate > 0, rate, 1.0)))
-
+    sums = _WindowSums(*(
+        np.concatenate(([0.0], np.cumsum(np.asarray(values, dtype=np.float64)))) for values in (counts, exposure)
+    ))  # fmt: skip
+    last = len(sums.events) - 1
     # Twice this is the 95 % quantile of the largest gain without a change.
     penalty, least = math.log(max(last, 2)) * max(spread, 1.0), 4
     best, where = np.full(last + 1, math.inf), np.zeros(last + 1, dtype=np.int64)
     best[0] = -penalty
     for b in range(least, last + 1):
-        values = best[: b - least + 1] + costs(np.arange(b - least + 1), b) + penalty
+        values = best[: b - least + 1] + sums.costs(np.arange(b - least + 1), b) + penalty
         where[b] = np.argmin(values)
         best[b] = values[where[b]]
     edges = [last]
     while edges[-1]:
         edges.append(int(where[edges[-1]]))
     edges.reverse()
-    points = []
-    for a, b, c in zip(edges, edges[1:], edges[2:], strict=False):
-        ends = np.array([a, b])
-        (whole, second), (first, *_) = costs(ends, c), costs(ends[:1], b)
-        before, after = rates(ends[:1], b)[0], rates(ends[1:], c)[0]
-        points.append(
-            ChangePoint(b, float(before), float(after), float(2 * (whole - first - second) / max(spread, 1.0)))
+    return [sums.change(*ends, spread) for ends in zip(edges, edges[1:], edges[2:], strict=False)]
+
+
+class _WindowSums(NamedTuple):
+    """Events and exposure up to each edge of windows, shape (n + 1,)."""
+
+    events: Array
+    exposure: Array
+
+    def rates(self, a: NDArray[np.int64], b: int) -> Array:
+        """Return the rate between edges."""
+        watched = self.exposure[b] - self.exposure[a]
+        return np.asarray(
+            np.divide(self.events[b] - self.events[a], watched, out=np.zeros(len(watched)), where=watched > 0)
         )
-    return points
 
+    def costs(self, a: NDArray[np.int64], b: int) -> Array:
+        """Return the Poisson cost N - N ln(N / E) between edges, without N."""
+        rate = self.rates(a, b)
+        return np.asarray(-(self.events[b] - self.events[a]) * np.log(np.where(rate > 0, rate, 1.0)))
 
-def mean_cumulative(time: ArrayLike, edges: Array, exposure: Array) -> Array:
-    """Return the mean number of events of a unit up to each edge: Nelson-Aalen steps d over the units at risk.
-
-    Parameters
-    ----------
-    time
-        Of each event, shape (n,).
-    edges
-        Moments, in order, shape (m + 1,).
-    exposure
-        Time in which units were watched between them, shape (m,).
-    """
-    events = np.histogram(np.asarray(time, dtype=np.float64), edges)[0]
-    at_risk = exposure / np.diff(edges)
-    steps = np.divide(events, at_risk, out=np.zeros(len(events)), where=at_risk > 0)
-    return np.concatenate(([0.0], np.cumsum(steps)))
+    def change(self, a: int, b: int, c: int, spread: float) -> ChangePoint:
+        """Return the change at an edge between two others."""
+        ends = np.array([a, b])
+        (whole, second), (first, *_) = self.costs(ends, c), self.costs(ends[:1], b)
+        before, after = self.rates(ends[:1], b)[0], self.rates(ends[1:], c)[0]
+        evidence = 2 * (whole - first - second) / max(spread, 1.0)
+        return ChangePoint(b, float(before), float(after), float(evidence))
 
 
 # Since when something is otherwise: the one change of a rate, or of a level, that chance does not explain. Each series
@@ -518,20 +512,10 @@ def _variance_of_product(cv2: float, first: float, second: float) -> float:
 
 @dataclass(frozen=True)
 class UpTimes:
-    """Stretches in which a unit was up; sorted by unit.
+    """Stretches in which a unit was up, sorted by unit, shape (n,) each.
 
-    Parameters
-    ----------
-    unit
-        Number of the unit, shape (n,).
-    time
-        Length, shape (n,).
-    failed
-        Whether it ended with a failure, shape (n,).
-    after
-        Whether it began with a return after a failure, shape (n,).
-    units
-        How many units there are, those without a failure too.
+    `unit` is its number and `time` the length; `failed` says whether a failure ended it, and `after` whether it began
+    with a return after one. `units` counts all units, those without a failure too.
     """
 
     unit: NDArray[np.int64]
@@ -615,25 +599,21 @@ class ClusterModel:
         self.spells = spells
         self.events = int(spells.failed.sum())
         self.exposure = float(spells.time.sum())
-        self._time_of = np.asarray(
-            np.bincount(spells.unit, weights=spells.time, minlength=spells.units), dtype=np.float64
-        )
-        self._count_of = np.asarray(np.bincount(spells.unit[spells.failed], minlength=spells.units), dtype=np.float64)
+        by_unit = functools.partial(np.bincount, minlength=spells.units)
+        self._time_of = np.asarray(by_unit(spells.unit, weights=spells.time), dtype=np.float64)
+        self._count_of = by_unit(spells.unit[spells.failed]).astype(np.float64)
         after = spells.after & (spells.time > 0)
         self._log_after = np.log(np.maximum(spells.time[after], 1e-9))
         self._after_failed = spells.failed[after]
         unit = spells.unit[after][self._after_failed]
-        self._plain_of = np.bincount(spells.unit[spells.failed & ~after], minlength=spells.units).astype(np.float64)
+        self._plain_of = by_unit(spells.unit[spells.failed & ~after]).astype(np.float64)
         # Events of a unit in rows of a few: a row needs one logarithm, and its product cannot overflow.
         _, begins = np.unique(unit, return_index=True)
         within = np.arange(len(unit)) - np.repeat(begins, np.diff(begins, append=len(unit)))
         self._place = within % FEW_FACTORS, np.cumsum(within % FEW_FACTORS == 0) - 1
         self._row_unit = unit[self._place[0] == 0]
         # What is empty in a row is a factor z too many.
-        empty = np.bincount(self._row_unit, minlength=spells.units) * FEW_FACTORS - np.bincount(
-            unit, minlength=spells.units
-        )
-        self._factors_of = self._plain_of - empty
+        self._factors_of = self._plain_of - (by_unit(self._row_unit) * FEW_FACTORS - by_unit(unit))
         self._span = max(float(spells.time.max(initial=1.0)), 1e-6)
 
     def log_likelihood(self, mu: float, probability: float, median: float, sigma: float, cv2: float) -> float:
@@ -643,15 +623,8 @@ class ClusterModel:
                 return self.events * math.log(mu) - mu * self.exposure
             shape = 1 / cv2
             return _gamma_poisson(self._count_of, self._time_of, shape, shape / mu)
-        from scipy.special import ndtr
-
-        x = (self._log_after - math.log(median)) / sigma
-        # 1 - p F, from the side that keeps its digits.
-        alive = (1 - probability) + probability * ndtr(-x)
-        density = probability * np.exp(-x * x / 2 - self._log_after) / (sigma * math.sqrt(2 * math.pi))
-        failed = self._after_failed
+        alive, again = self._relapsing(probability, median, sigma)
         survived = float(np.log(alive).sum())
-        again = (density / alive)[failed]
         if not cv2:
             plain = float(self._plain_of.sum())
             return survived - mu * self.exposure + plain * math.log(mu) + float(np.log(mu + again).sum())
@@ -697,11 +670,8 @@ class ClusterModel:
         mean, span = math.log(max(self.events, 0.5) / self.exposure), math.log(self._span)
         box = [(mean - 30, mean + 5)]
         if free.relapse:
-            box += [
-                (_logit(LEAST_RELAPSE), _logit(MOST_RELAPSE)),
-                (span - 6 * math.log(10), span),
-                (LOG_SIGMA[0], math.log(5)),
-            ]
+            box += [(_logit(LEAST_RELAPSE), _logit(MOST_RELAPSE)), (span - 6 * math.log(10), span)]
+            box.append((LOG_SIGMA[0], math.log(5)))
         if free.frailty:
             box.append((math.log(LEAST_CV2), math.log(MOST_CV2)))
         return box
@@ -710,13 +680,18 @@ class ClusterModel:
         """Return how many of the failures after a return are relapses by a fit [-]."""
         if not fit.probability:
             return 0.0
-        time = np.exp(self._log_after[self._after_failed])
-        x = np.log(time / fit.median) / fit.sigma
+        _, again = self._relapsing(fit.probability, fit.median, fit.sigma)
+        return float((again / (fit.mu + again)).sum())
+
+    def _relapsing(self, probability: float, median: float, sigma: float) -> tuple[Array, Array]:
+        """Return the chance of no relapse in each spell after a return, and its hazard where the spell failed."""
         from scipy.special import ndtr
 
-        density = fit.probability * np.exp(-x * x / 2) / (time * fit.sigma * math.sqrt(2 * math.pi))
-        again = density / (1 - fit.probability * ndtr(x))
-        return float((again / (fit.mu + again)).sum())
+        x = (self._log_after - math.log(median)) / sigma
+        # 1 - p F, from the side that keeps its digits.
+        alive = (1 - probability) + probability * ndtr(-x)
+        density = probability * np.exp(-x * x / 2 - self._log_after) / (sigma * math.sqrt(2 * math.pi))
+        return alive, (density / alive)[self._after_failed]
 
     def _at(self, name: str, p: Array, free: _Free) -> Clustering:
         return Clustering(name, *free.parameters(p), log_likelihood=self._value(p, free))
@@ -889,13 +864,8 @@ def _minimum(
     if minimum.success:
         return [float(x) for x in minimum.x]
     simplex = np.clip(np.vstack([minimum.x, minimum.x + 0.05 * np.eye(len(minimum.x))]), *np.array(box).T)
-    refined = minimize(
-        function,
-        minimum.x,
-        method="Nelder-Mead",
-        bounds=box,
-        options={"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(minimum.x)},
-    )
+    options: Any = {"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(minimum.x)}
+    refined = minimize(function, minimum.x, method="Nelder-Mead", bounds=box, options=options)
     return [float(x) for x in (refined if refined.fun < minimum.fun else minimum).x]
 
 

@@ -98,7 +98,7 @@ def fit(
         files=[file_read(source) for source in tables.sources], dropped=dropped_rows(tables),
         causes=causes, unseen=_unseen(rules, outages, up), unknown_texts=_unknown(outages),
         repair=_repair(history, single),
-        incidents=[_incidents(history, each, used=each in used, relapse=incidents_relapse) for each in together],
+        incidents=[_incidents(history, group, used=group in used, relapse=incidents_relapse) for group in together],
         clustering=_clustering(verdict, draws, model, lasting), trend=trend, detection=_detection(outages),
         xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
         attribution=_attribution(tables, blame) if blame is not None else None,
@@ -290,7 +290,7 @@ def _shares(counts: NDArray[np.float64], up: float) -> NDArray[np.float64]:
     """Return the events by which the rate divides among causes: those of rare ones are drawn towards their mean."""
     if not (counts < FEW).any() or len(counts) <= 2 or counts.sum() <= 0:
         return counts.copy()
-    pooled = estimate.pooled(counts, np.full(len(counts), up)).each * up
+    pooled = estimate.pooled(counts, np.full(len(counts), up)).rates * up
     return np.where(counts < FEW, pooled, counts)
 
 
@@ -364,7 +364,7 @@ def curve(
     x: NDArray[np.float64], function: Callable[[Data], NDArray[np.float64]], data: Data, drawn: Iterable[Data]
 ) -> found.CurveSummary:
     """Return a curve of the data beside its range in simulated data."""
-    low, high = np.quantile([function(each) for each in drawn], [0.025, 0.975], axis=0)
+    low, high = np.quantile([function(simulation) for simulation in drawn], [0.025, 0.975], axis=0)
     return found.CurveSummary(x=x.tolist(), y=function(data).tolist(), low=low.tolist(), high=high.tolist())
 
 
@@ -558,10 +558,10 @@ def _findings(
         result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
     result += _of_verdict(verdict, is_enough=count >= SOME)
     result += [
-        f"{number_of(len(each.groups), 'group')} of outages within 5 min in one {each.part}, {each.by_chance:.2g} "
-        "expected by chance: too few for a source of incidents"
-        for each in few
-        if each.groups
+        f"{number_of(len(incidents.groups), 'group')} of outages within 5 min in one {incidents.part}, "
+        f"{incidents.by_chance:.2g} expected by chance: too few for a source of incidents"
+        for incidents in few
+        if incidents.groups
     ]
     if trend is not None:
         result += [

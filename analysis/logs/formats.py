@@ -243,9 +243,8 @@ def _sniff_further(file: str) -> str:
     try:
         with opened("/dev/null" if file == "-" else file) as stream:
             while piece := stream.read(1 << 22):
-                found = next((kind for kind, pattern in patterns if pattern.search(piece)), "")
-                if found:
-                    return found
+                if kind := next((kind for kind, pattern in patterns if pattern.search(piece)), ""):
+                    return kind
     except (OSError, EOFError, zlib.error):
         pass
     return ""

@@ -465,7 +465,7 @@ def _series(reading: ReaderContext) -> None:
             _faults_of(reading, metric, rule, node, part, runs)
     for (metric, node), runs in states.items():
         _states_of(reading, metric, metrics[metric], node, sorted(runs))
-    reading.tables.watched |= {node: _united(sorted(each)) for node, each in spans.items()}
+    reading.tables.watched |= {node: _united(sorted(sampled)) for node, sampled in spans.items()}
 
 
 def _united(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -532,7 +532,7 @@ def _states_of(
             )
         )
 
-    edges = [-math.inf, *(each[1] for each in ups)], [*(each[0] for each in ups), math.inf]
+    edges = [-math.inf, *(end for _, end in ups)], [*(start for start, _ in ups), math.inf]
     for low, high in zip(*edges, strict=True):
         within = [run for run in bad if low < run.first < high or low < run.last < high]
         if within:

@@ -6,7 +6,8 @@ A life counts from the age at which the part was first seen (late entry) to its 
 References
 ----------
 J. Klein, M. Moeschberger, "Survival Analysis" (2003): the product-limit estimator with late entry, and residuals. W.
-Nelson, Technometrics 14 (1972); E. Kaplan, P. Meier, J. Am. Stat. Assoc. 53 (1958).
+Nelson, Technometrics 14 (1972), and "Recurrent Events Data Analysis" (2003): the mean cumulative function; E. Kaplan,
+P. Meier, J. Am. Stat. Assoc. 53 (1958).
 """
 
 from __future__ import annotations
@@ -86,6 +87,24 @@ def cumulative_hazard(lives: SurvivalData, at: ArrayLike) -> Array:
     ages, number, at_risk = lives.steps()
     total = np.concatenate(([0.0], np.cumsum(number / at_risk)))
     return np.asarray(total[np.searchsorted(ages, np.asarray(at, dtype=np.float64), side="right")])
+
+
+def mean_cumulative(time: ArrayLike, edges: Array, exposure: Array) -> Array:
+    """Return the mean number of events of a unit up to each edge: Nelson-Aalen steps d over the units at risk.
+
+    Parameters
+    ----------
+    time
+        Of each event, shape (n,).
+    edges
+        Moments, in order, shape (m + 1,).
+    exposure
+        Time in which units were watched between them, shape (m,).
+    """
+    events = np.histogram(np.asarray(time, dtype=np.float64), edges)[0]
+    at_risk = exposure / np.diff(edges)
+    steps = np.divide(events, at_risk, out=np.zeros(len(events)), where=at_risk > 0)
+    return np.concatenate(([0.0], np.cumsum(steps)))
 
 
 # Laws.
@@ -190,15 +209,15 @@ def piecewise(lives: SurvivalData, edges: Sequence[float]) -> Law:
         for a, b in zip(starts, ends, strict=True)
     ])  # fmt: skip
     events = np.histogram(lives.age[lives.failed], np.append(starts, np.inf))[0]
-    each_hazard = [rate(int(n), t) if t > 0 else Estimate(0.0) for n, t in zip(events, lived, strict=True)]
-    hazards = np.array([each.value for each in each_hazard])
+    estimates = [rate(int(n), t) if t > 0 else Estimate(0.0) for n, t in zip(events, lived, strict=True)]
+    hazards = np.array([estimate.value for estimate in estimates])
     fit = float(sum(n * math.log(h) - n for n, h in zip(events, hazards, strict=True) if n))
 
     def hazard(x: Array) -> Array:
         lived = np.clip(np.minimum(x, ends[:, None]) - starts[:, None], 0, None)
         return np.asarray(np.sum(hazards[:, None] * lived, axis=0))
 
-    parameters = {f"from {a:g}": each for a, each in zip(starts, each_hazard, strict=True)}
+    parameters = {f"from {a:g}": estimate for a, estimate in zip(starts, estimates, strict=True)}
     return Law("piecewise", parameters, fit, len(edges), hazard)
 
 
@@ -374,8 +393,8 @@ def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchSummary
         ],
         chosen=chosen.use, law=_as_stated(chosen, lives), misfit=p, curves=curves,
         hazards=[
-            AgeSummary(from_days=a, to_days=b, rate=estimated(Estimate(*(YEAR * x for x in each))))
-            for a, b, each in zip(starts, [*starts[1:], None], hazards.parameters.values(), strict=True)
+            AgeSummary(from_days=a, to_days=b, rate=estimated(Estimate(*(YEAR * x for x in hazard))))
+            for a, b, hazard in zip(starts, [*starts[1:], None], hazards.parameters.values(), strict=True)
         ],
     )  # fmt: skip
 
@@ -383,7 +402,7 @@ def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchSummary
 def _edges(lives: SurvivalData) -> list[float]:
     """Return ages that divide lives into a dozen stretches or fewer, each with `FEW` failures [d]."""
     oldest = float(lives.age.max())
-    width = next((each for each in (1 / 24, 0.25, 1, 7, 30, YEAR / 4, YEAR / 2) if oldest <= 13 * each), YEAR)
+    width = next((step for step in (1 / 24, 0.25, 1, 7, 30, YEAR / 4, YEAR / 2) if oldest <= 13 * step), YEAR)
     edges, ages = [0.0], lives.age[lives.failed]
     for edge in width * np.arange(1, math.ceil(oldest / width)):
         if np.sum((ages >= edges[-1]) & (ages < edge)) >= FEW <= np.sum(ages >= edge):
@@ -393,7 +412,7 @@ def _edges(lives: SurvivalData) -> list[float]:
 
 def _as_stated(law: Law, lives: SurvivalData) -> dict[str, Any]:
     """Return a law as a scenario states it."""
-    at = {key: each.value for key, each in law.parameters.items()}
+    at = {key: parameter.value for key, parameter in law.parameters.items()}
     if law.use == "exponential":
         # Without a failure the mean of the posterior of the rate, 1/2 over the time lived.
         mean = at["mean"] if math.isfinite(at["mean"]) else 2 * float((lives.age - lives.entry).sum())

@@ -15,7 +15,6 @@ import numpy as np
 from ettrick import sim
 from ettrick.analysis.amounts import name_of, number_of, percent_text
 from ettrick.analysis.logs import anonymise, check, lives, slurm_conf, workload, write
-from ettrick.analysis.logs.estimate import mean_cumulative
 from ettrick.analysis.logs.events import blame, build, incidents
 from ettrick.analysis.logs.fit import FittedModel, curve, exposure_until, fit
 from ettrick.analysis.logs.formats import read_files
@@ -182,7 +181,7 @@ def run(
             "swings": {"days": swings[0], "cv": swings[1]},
             "curves": _curves(history, traces) if traces else {},
             "cost": cost,
-            "streams": [] if load is None else load.found,
+            "streams": [] if load is None else load.streams,
             "backtest": backtest,
             "findings": [*fitted.document.findings, *outside, *more],
         }
@@ -227,7 +226,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveSumm
     places = np.unique(np.concatenate(([0.0], np.quantile(gaps, np.linspace(0, 1, 60))))) if len(gaps) else np.zeros(1)
 
     def cumulative(trace: check.Faults) -> Any:
-        return mean_cumulative(trace.start, edges, watched)
+        return lives.mean_cumulative(trace.start, edges, watched)
 
     def longer(trace: check.Faults) -> Any:
         gaps = np.sort(np.diff(np.sort(trace.start)))

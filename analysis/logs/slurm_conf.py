@@ -245,7 +245,7 @@ def _of_yaml(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the place and the nodes of each switch or block of the default topology of a topology.yaml."""
     try:
         topologies = plain(parse(_text_of(file), Mark(str(file))))
-        default = next((each for each in topologies if each.get("cluster_default") is True), topologies[0])
+        default = next((topology for topology in topologies if topology.get("cluster_default") is True), topologies[0])
         name, members = next((key, default[kind][key]) for kind, key in _LEAVES.items() if kind in default)
         for number, member in enumerate(members, 1):
             nodes = member.get("nodes", "")
@@ -330,7 +330,7 @@ def _time(settings: Mapping[str, str], key: str, usual: str) -> str:
         short = [int(part) for part in text.split(":")]
         parts = [0, *short] if len(short) == 3 else [0, 0, *short, *([0] if len(short) == 1 else [])]
     seconds = sum(value * size for value, size in zip(parts, (86400, 3600, 60, 1), strict=True))
-    unit, size = next((each for each in (("d", 86400), ("h", 3600), ("min", 60)) if seconds % each[1] == 0), ("s", 1))
+    unit, size = next((row for row in (("d", 86400), ("h", 3600), ("min", 60)) if seconds % row[1] == 0), ("s", 1))
     return f"{seconds // size} {unit}"
 
 
@@ -601,19 +601,19 @@ def scenario(
     sim.ScenarioError
         If what is asked for is no scenario.
     """
-    made = site(slurm, topology, accelerator)
-    partitions = made.partitions(made.nodes)
+    slurm_site = site(slurm, topology, accelerator)
+    partitions = slurm_site.partitions(slurm_site.nodes)
     tier = {"interval": "30 min", "mode": "async", "stall": "5 s", "write": "1 min", "restore": "1 min"}
     content = {
         "name": name,
-        "description": f"{len(made.nodes):,} nodes as {slurm.name} has them.",
-        "cluster": made.cluster,
+        "description": f"{len(slurm_site.nodes):,} nodes as {slurm.name} has them.",
+        "cluster": slurm_site.cluster,
         "horizon": horizon,
         **({"partitions": partitions} if partitions else {}),
-        "streams": _jobs(made),
-        "scheduler": made.scheduler,
+        "streams": _jobs(slurm_site),
+        "scheduler": slurm_site.scheduler,
         "failures": [{"use": failures}],
-        **_detection(made.settings.get("slurmdtimeout", ""), recovery),
+        **_detection(slurm_site.settings.get("slurmdtimeout", ""), recovery),
         "checkpoint": {"tiers": [tier]},
         "recovery": {"use": recovery},
         "repair": {"time": "1 d"},
@@ -623,28 +623,28 @@ def scenario(
             "a checkpoint stalls a job 5 s every 30 min: in no file of Slurm",
             f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
             "repair 1 d: in no file of Slurm",
-            *made.assumed,
+            *slurm_site.assumed,
         ],
     }
     sim.parse(content)
     head = [f"# From {slurm.name}" + (f" and {topology.name}" if topology else "") + ".", "#"]
     keys = ("ClusterName", "SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
-    head += [f"# {key}={made.settings[key.lower()]}" for key in keys if key.lower() in made.settings]
-    return "\n".join([*head, sim.dump(content)]), made
+    head += [f"# {key}={slurm_site.settings[key.lower()]}" for key in keys if key.lower() in slurm_site.settings]
+    return "\n".join([*head, sim.dump(content)]), slurm_site
 
 
-def _jobs(made: SlurmScenario) -> list[dict[str, Any]]:
+def _jobs(site: SlurmScenario) -> list[dict[str, Any]]:
     """Return a stream for each partition, which together ask for a share of the GPUs; each node counts once."""
-    per_node = made.cluster["gpus_per_node"]
-    inside = Counter(node for part in made.queues for node in set(part.nodes).intersection(made.nodes))
+    per_node = site.cluster["gpus_per_node"]
+    inside = Counter(node for part in site.queues for node in set(part.nodes).intersection(site.nodes))
     streams = []
-    for part in made.queues or (SlurmPartition("", made.nodes, {}),):
-        mine = set(part.nodes).intersection(made.nodes)
-        most = max(len(mine) // 4, 1)
+    for part in site.queues or (SlurmPartition("", site.nodes, {}),):
+        nodes = set(part.nodes).intersection(site.nodes)
+        most = max(len(nodes) // 4, 1)
         sizes = [per_node << power for power in range(most.bit_length())]
         weights = {size: 1 / (place + 1) for place, size in enumerate(sizes)}
         mean = sum(size * weight for size, weight in weights.items()) / sum(weights.values())
-        capacity = per_node * sum(1 / inside.get(node, 1) for node in mine)
+        capacity = per_node * sum(1 / inside.get(node, 1) for node in nodes)
         work = 2 * 3600 * math.exp(1.2**2 / 2)
         streams.append({
             "name": part.name or "jobs",
@@ -652,7 +652,7 @@ def _jobs(made: SlurmScenario) -> list[dict[str, Any]]:
             "gpus": {str(size): round(weight, 3) for size, weight in weights.items()},
             "work": {"use": "lognormal", "median": "2 h", "sigma": 1.2},
             "limit": _time(part.settings, "MaxTime", "UNLIMITED") or "7 d",
-            **_stated(priority=made.priority.get(part.name), partition=part.name),
+            **_stated(priority=site.priority.get(part.name), partition=part.name),
         })  # fmt: skip
     return streams
 
@@ -664,5 +664,6 @@ def _detection(timeout: str, recovery: str) -> dict[str, object]:
         return {"detection": {"time": f"{timeout or 300} s"}}
     if not timeout:
         return {}
-    seen = [{**each, "timeout": f"{timeout} s"} if each["use"] == "slurm" else each for each in preset["observers"]]
-    return {"detection": {**preset, "observers": seen}}
+    stated = {"slurm": {"timeout": f"{timeout} s"}}
+    observers = [observer | stated.get(observer["use"], {}) for observer in preset["observers"]]
+    return {"detection": {**preset, "observers": observers}}

@@ -397,8 +397,8 @@ class KernelRule(NamedTuple):
 class Rules:
     """Rules of `rules.yaml`, those of the user first."""
 
-    def __init__(self, content: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> None:
-        self._parts = own, content = own or {}, content
+    def __init__(self, content: Mapping[str, Any], additions: Mapping[str, Any] | None = None) -> None:
+        self._parts = additions, content = additions or {}, content
         self.causes: dict[str, str] = {name: entry["fault"] for name, entry in self._pairs("causes")}
         self.of_xid, self.states = self._kinds("xids"), self._kinds("states")
         self._node_states = self._kinds("node_states")
@@ -418,14 +418,14 @@ class Rules:
             for row in self._rows("slurmctld")
         ]
         self.kubernetes, self.nvsentinel, self.prometheus = (
-            _merged(content[kind], own.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
+            _merged(content[kind], additions.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
         )
         self._check_choices()
         self._kubernetes = {
             table: [(re.compile(pattern, re.IGNORECASE), rule) for pattern, rule in self.kubernetes[table].items()]
             for table in ("events", "conditions")
         }
-        self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
+        self.columns: dict[str, list[str]] = _merged(content["columns"], additions.get("columns", {}))
         self.actions = {str(key): kind for key, kind in self.nvsentinel["actions"].items()}
         self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
         # Logs say the same few things of each node.
@@ -517,15 +517,15 @@ def _words(state: str) -> list[str]:
     return [word for part in re.split(r"[+,]", state.upper()) if (word := part.strip().rstrip("*~#$@^!%-."))]
 
 
-def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(ours: Mapping[str, Any], additions: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of a format: lists with those of the user first, mappings with theirs in place of ours."""
-    unknown = set(own) - set(ours)
+    unknown = set(additions) - set(ours)
     if unknown:
         raise ValueError(f"unknown key '{min(unknown)}'")
     return {
-        key: [*own.get(key, ()), *value]
+        key: [*additions.get(key, ()), *value]
         if isinstance(value, list)
-        else {**own.get(key, {}), **value, **own.get(key, {})}
+        else {**additions.get(key, {}), **value, **additions.get(key, {})}
         for key, value in ours.items()
     }
 

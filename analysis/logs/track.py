@@ -195,7 +195,7 @@ def as_csv(rows: Sequence[WeekRecord]) -> str:
     names += sorted(_causes_of(rows))
     heads = ((row.week, f"{row.days:g}", row.job, row.gpus or "", f"{row.node_days:.6g}", row.model) for row in rows)
     values = ([f"{row.values[name]:.6g}" if name in row.values else "" for name in names] for row in rows)
-    return csv_text([[*_FIELDS, *names], *([*head, *own] for head, own in zip(heads, values, strict=True))])
+    return csv_text([[*_FIELDS, *names], *([*head, *cells] for head, cells in zip(heads, values, strict=True))])
 
 
 def _causes_of(rows: Iterable[WeekRecord]) -> set[str]:
@@ -220,7 +220,7 @@ def mean_shares(rows: Sequence[WeekRecord]) -> dict[str, float]:
     }
 
 
-def joined(known: Iterable[WeekRecord], more: Iterable[WeekRecord]) -> list[WeekRecord]:
+def joined(history: Iterable[WeekRecord], more: Iterable[WeekRecord]) -> list[WeekRecord]:
     """Return rows in order of time; of a week that both have, the new one.
 
     Raises
@@ -228,7 +228,7 @@ def joined(known: Iterable[WeekRecord], more: Iterable[WeekRecord]) -> list[Week
     LogError
         If two weeks overlap: what happened in both would count twice.
     """
-    rows = sorted({row.week: row for row in (*known, *more)}.values(), key=lambda row: begin_of(row.week))
+    rows = sorted({row.week: row for row in (*history, *more)}.values(), key=lambda row: begin_of(row.week))
     for row, after in itertools.pairwise(rows):
         if begin_of(row.week) + row.days * DAY > begin_of(after.week) + 60:
             raise LogError(
@@ -355,11 +355,11 @@ def _of_steps(steps: StepStretches, low: float, high: float, model: TrackedModel
     steps = steps.within(low, high)
     if not len(steps.ran):
         return {}
-    kept, ran = float(steps.kept.sum()), float(steps.ran.sum())
+    effective, ran = float(steps.effective.sum()), float(steps.ran.sum())
     share = model.step_time / (high - low)
     return {
-        "productive": min(kept * share, 1.0),
-        "lost_work": min((ran - kept) * share, 1.0),
+        "productive": min(effective * share, 1.0),
+        "lost_work": min((ran - effective) * share, 1.0),
         "step_time": float(np.median(steps.times)) / model.step_time,
     }
 
@@ -375,19 +375,19 @@ def result_row(folder: Path, model: TrackedModel) -> WeekRecord:
     from ettrick.analysis.results.models import RunDocument
 
     try:
-        found = RunDocument.model_validate_json((folder / "run.json").read_text(encoding="utf-8"))
+        document = RunDocument.model_validate_json((folder / "run.json").read_text(encoding="utf-8"))
     except OSError:
         raise LogError(f"{folder}: has no run.json, as ettrick run --out writes it") from None
     except ValueError as error:
         raise LogError(f"{folder}/run.json: is no result of ettrick run ({str(error).splitlines()[0]})") from None
-    if model.job not in found.per_job:
-        raise LogError(f"{folder}: has no job '{model.job}'{suggest(model.job, found.per_job)}")
-    job = found.per_job[model.job]
-    up, hits = found.metrics["node_availability"].mean, job.metrics["interruptions"].mean
+    if model.job not in document.per_job:
+        raise LogError(f"{folder}: has no job '{model.job}'{suggest(model.job, document.per_job)}")
+    job = document.per_job[model.job]
+    up, hits = document.metrics["node_availability"].mean, job.metrics["interruptions"].mean
     means = {"unavailability": None if up is None else 1 - up, "interruptions": hits}
     values = job.time_shares | {name: mean for name, mean in means.items() if mean is not None}
     return WeekRecord(
-        folder.name, found.horizon_s / DAY, model.job, job.gpus, 0.0, values, model.digest, found.replications
+        folder.name, document.horizon_s / DAY, model.job, job.gpus, 0.0, values, model.digest, document.replications
     )
 
 
@@ -514,8 +514,8 @@ class Scores:
         self._covariance = rest.T @ rest / (len(rest) - len(weeks)) + 1e-6 * np.eye(weeks.shape[2])
         # Means of a few weeks differ by chance too; that part of their variance is taken out.
         by_chance = np.diag(self._covariance) / weeks.shape[1]
-        kept = np.maximum(1 - by_chance / np.maximum(mean.var(axis=0), 1e-12), 0)
-        self._mean = mean.mean(axis=0) + kept * (mean - mean.mean(axis=0))
+        reliability = np.maximum(1 - by_chance / np.maximum(mean.var(axis=0), 1e-12), 0)
+        self._mean = mean.mean(axis=0) + reliability * (mean - mean.mean(axis=0))
 
     def _score(self, at: int, values: FloatArray) -> FloatArray:
         column = self._sorted[:, at]
@@ -546,11 +546,11 @@ def z_of(value: float, predicted: FloatArray, weights: FloatArray, at_random: fl
     at_random
         From 0 to 1: where a value lies in its step of the distribution function.
     """
-    each = weights / predicted.shape[1]
-    below = float(each @ (predicted < value).sum(axis=1))
-    equal = float(each @ (predicted == value).sum(axis=1))
-    own = float((each**2).sum() * predicted.shape[1])
-    return NormalDist().inv_cdf(min(max((below + at_random * (equal + own)) / (1 + own), 1e-12), 1 - 1e-12))
+    week_weights = weights / predicted.shape[1]
+    below = float(week_weights @ (predicted < value).sum(axis=1))
+    equal = float(week_weights @ (predicted == value).sum(axis=1))
+    mass = float((week_weights**2).sum() * predicted.shape[1])
+    return NormalDist().inv_cdf(min(max((below + at_random * (equal + mass)) / (1 + mass), 1e-12), 1 - 1e-12))
 
 
 def weights_of(log_likelihood: FloatArray) -> FloatArray:
@@ -586,20 +586,24 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsSummary:
     generator = np.random.default_rng(0)
     worst = np.zeros((len(predicted), predicted.shape[2], 2))
     for number, history in enumerate(predicted):
-        known = np.zeros(len(predicted))
-        known[number] = -np.inf  # the true parameters are not among those that predict
-        worst[number] = extremes(history, predicted, scores, known, generator)
+        log_likelihood = np.zeros(len(predicted))
+        log_likelihood[number] = -np.inf  # the true parameters are not among those that predict
+        worst[number] = extremes(history, predicted, scores, log_likelihood, generator)
     for level in np.linspace(1 - FALSE_ALARMS, 1, 101):
-        each = np.quantile(worst, level, axis=0)
-        share = float(np.mean((worst > each).any(axis=(1, 2))))
+        bounds = np.quantile(worst, level, axis=0)
+        share = float(np.mean((worst > bounds).any(axis=(1, 2))))
         if share <= FALSE_ALARMS:
             break
-    sudden, lasting = (dict(zip(names, column, strict=True)) for column in each.T.tolist())
+    sudden, lasting = (dict(zip(names, column, strict=True)) for column in bounds.T.tolist())
     return LimitsSummary(sudden=sudden, lasting=lasting, false_alarms=share, histories=len(predicted))
 
 
 def extremes(
-    history: FloatArray, predicted: FloatArray, scores: Scores, known: FloatArray, generator: np.random.Generator
+    history: FloatArray,
+    predicted: FloatArray,
+    scores: Scores,
+    log_likelihood: FloatArray,
+    generator: np.random.Generator,
 ) -> FloatArray:
     """Return the largest z and the largest sum of each metric in a history, without signs, shape (metrics, 2).
 
@@ -617,11 +621,11 @@ def extremes(
     charts = [Cusum() for _ in range(history.shape[1])]
     worst = np.zeros((len(charts), 2))
     for week in history:
-        weights = weights_of(known)
+        weights = weights_of(log_likelihood)
         for at, chart in enumerate(charts):
             z = z_of(week[at], predicted[:, :, at], weights, generator.random())
             worst[at] = np.maximum(worst[at], (abs(z), abs(chart.add(z))))
-        known = known + scores.log_likelihood(week)
+        log_likelihood = log_likelihood + scores.log_likelihood(week)
     return worst
 
 
@@ -721,14 +725,14 @@ def _rows(
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
     causes = _causes_of(rows)
-    known = np.zeros(DRAWS)
+    log_likelihood = np.zeros(DRAWS)
     weeks = []
     for row in rows:
         shape = _shape(row, model)
         is_whole = shape.replications > 1
         names = model.names(whole=is_whole)
         predicted = _means(simulated[shape], shape.replications) if is_whole else simulated[shape]
-        weights = np.full(len(predicted), 1 / len(predicted)) if is_whole else weights_of(known)
+        weights = np.full(len(predicted), 1 / len(predicted)) if is_whole else weights_of(log_likelihood)
         metrics = {
             name: _tracked(row, name, predicted[:, :, place], weights, charts.get(name))
             for place, name in enumerate(names)
@@ -738,7 +742,7 @@ def _rows(
         if not is_whole:
             places = [names.index(name) for name in seen if name in names]
             week = np.array([row.values.get(names[place], math.nan) for place in places])
-            known = known + Scores(predicted[:, :, places]).log_likelihood(week)
+            log_likelihood = log_likelihood + Scores(predicted[:, :, places]).log_likelihood(week)
         weeks.append(
             WeekSummary(
                 week=row.week, days=row.days, gpus=shape.gpus, nodes=shape.nodes, replications=row.replications,

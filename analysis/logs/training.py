@@ -165,31 +165,31 @@ _FIELDS = {
 
 def read_torchrun(log: LogReader) -> None:
     """Read the first failures that agents report; of the agents of a job the earliest counts, see `events.blame`."""
-    hits = begun = 0
+    hits = first_line = 0
     fields: dict[str, str] = {}
     for number, text in log.lines():
         if ROOT in text:
-            if begun:
-                log.drop("a report of torchrun that was cut", begun)
-            begun, fields = number, {}
-        if not begun:
+            if first_line:
+                log.drop("a report of torchrun that was cut", first_line)
+            first_line, fields = number, {}
+        if not first_line:
             continue
         hits += 1
         matches = {name: match for name, pattern in _FIELDS.items() if (match := pattern.search(text))}
         fields = {name: "T".join(match.groups()) for name, match in matches.items()} | fields
         if len(fields) == len(_FIELDS):
-            _report(log, fields, number, begun)
-            begun = 0
-        elif number - begun > 12:
-            log.drop("a report of torchrun that was cut", begun)
-            begun = 0
-    if begun:
-        log.drop("a report of torchrun that was cut", begun)
+            _report(log, fields, number, first_line)
+            first_line = 0
+        elif number - first_line > 12:
+            log.drop("a report of torchrun that was cut", first_line)
+            first_line = 0
+    if first_line:
+        log.drop("a report of torchrun that was cut", first_line)
     if log.source.lines > hits:
         log.drop("other lines of training", 1, log.source.lines - hits, sort="normal")
 
 
-def _report(log: LogReader, fields: Mapping[str, str], number: int, begun: int) -> None:
+def _report(log: LogReader, fields: Mapping[str, str], number: int, first_line: int) -> None:
     """Keep the failure that a report tells, which begins on one line and ends on another."""
     try:
         moment = log.clock.read(fields["time"], number, "time")
@@ -198,8 +198,8 @@ def _report(log: LogReader, fields: Mapping[str, str], number: int, begun: int) 
         return
     log.source.use(moment)
     log.tables.events.append(
-        NodeEvent("torchrun", moment, moment, fields["host"], "unknown", f"exit {fields['exitcode']}", log.file, begun,
-              "job", severity="info", is_fault=True)
+        NodeEvent("torchrun", moment, moment, fields["host"], "unknown", f"exit {fields['exitcode']}", log.file,
+                  first_line, "job", severity="info", is_fault=True)
     )  # fmt: skip
 
 
@@ -329,14 +329,14 @@ class StepStretches(NamedTuple):
 
     Parameters
     ----------
-    ran, kept
+    ran, effective
         Steps, and those that were not run again later; parts of steps where a stretch was cut.
     """
 
     begin: FloatArray
     end: FloatArray
     ran: FloatArray
-    kept: FloatArray
+    effective: FloatArray
 
     @classmethod
     def of(cls, phases: Iterable[TrainingPhase], low: float = -math.inf, high: float = math.inf) -> StepStretches:
@@ -361,7 +361,7 @@ class StepStretches(NamedTuple):
         begin, end = np.maximum(self.begin, low), np.minimum(self.end, high)
         share = np.clip(end - begin, 0, None) / np.maximum(self.end - self.begin, 1e-9)
         seen = share > 0
-        return StepStretches(begin[seen], end[seen], (self.ran * share)[seen], (self.kept * share)[seen])
+        return StepStretches(begin[seen], end[seen], (self.ran * share)[seen], (self.effective * share)[seen])
 
 
 def phases_of(tables: Tables, name: str = "") -> list[TrainingPhase]:
@@ -391,19 +391,19 @@ def summary(tables: Tables, history: History) -> TrainingSummary | None:
         return None
     runs = _runs(phase for phase in phases if low <= phase.t0 < high)
     step = float(np.median(steps.times))
-    begun = [(min(steps_of, key=lambda phase: phase.t0), run) for run in runs.values() if (steps_of := of_steps(run))]
-    restarts = [first.t0 - phase.t0 for first, run in begun for phase in run if phase.phase == "start"]
+    starts = [(min(steps_of, key=lambda phase: phase.t0), run) for run in runs.values() if (steps_of := of_steps(run))]
+    restarts = [first.t0 - phase.t0 for first, run in starts for phase in run if phase.phase == "start"]
     tables.findings += _drift(steps)
-    again = [first.first_step for first, _ in begun[1:] if first.first_step > 0]
+    again = [first.first_step for first, _ in starts[1:] if first.first_step > 0]
     every = functools.reduce(math.gcd, again) * step if len(again) >= 3 else None
     return TrainingSummary(
         attempts=len(runs),
         step_time_s=step,
         restart_s=float(np.median(restarts)) if restarts else None,
         checkpoint_s=every,
-        lost_s=max(float((steps.ran - steps.kept).sum()) * step, _rolled_back(tables, runs)),
-        goodput=min(float(steps.kept.sum()) * step / (high - low), 1.0),
-        goodput_in_time=float(steps.kept @ steps.times) / (high - low),
+        lost_s=max(float((steps.ran - steps.effective).sum()) * step, _rolled_back(tables, runs)),
+        goodput=min(float(steps.effective.sum()) * step / (high - low), 1.0),
+        goodput_in_time=float(steps.effective @ steps.times) / (high - low),
         weekly_goodput=_weekly(steps, history.start, high, step),
     )
 
@@ -411,7 +411,7 @@ def summary(tables: Tables, history: History) -> TrainingSummary | None:
 def _weekly(steps: StepStretches, start: float, high: float, step: float) -> list[float | None]:
     """Return the goodput by steps of each whole week from a moment to another [s]."""
     weeks = np.arange(start, max(high - WEEK, start) + 1, WEEK).tolist()
-    return [min(float(steps.within(week, week + WEEK).kept.sum()) * step / WEEK, 1.0) for week in weeks]
+    return [min(float(steps.within(week, week + WEEK).effective.sum()) * step / WEEK, 1.0) for week in weeks]
 
 
 def _ends(phases: Sequence[TrainingPhase], history: History) -> tuple[float, float]:

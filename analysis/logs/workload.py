@@ -101,7 +101,7 @@ class SiteWorkload:
     origin: float
     begin: float
     end: float
-    found: list[StreamSummary]
+    streams: list[StreamSummary]
     entries: list[dict[str, Any]]
     partitions: list[dict[str, Any]]
     scheduler: dict[str, Any]
@@ -415,8 +415,8 @@ def _tenants(jobs: Sequence[LoggedJob], numbers: Mapping[str, str]) -> dict[str,
     """
     counts = Counter(job.user for job in jobs if job.user)
     large = {numbers[name]: float(count) for name, count in counts.most_common(20) if count >= ENOUGH}
-    others = sum(counts.values()) - sum(large.values())
-    return {**large, **({"others": others} if others else {})} if large and len(counts) > 1 else {}
+    remainder = sum(counts.values()) - sum(large.values())
+    return {**large, **({"others": remainder} if remainder else {})} if large and len(counts) > 1 else {}
 
 
 class _Runs(NamedTuple):
@@ -529,15 +529,15 @@ def fleet(content: Mapping[str, Any], load: SiteWorkload, sources: list[dict[str
 def sources_of(load: SiteWorkload) -> str:
     """Return comments that say what each stream rests on."""
 
-    def show(found: Estimated, text: Callable[[float], str]) -> str:
-        return f"{text(found.value or 0.0)} [{text(found.low or 0.0)}, {text(found.high or 0.0)}]"
+    def show(quantity: Estimated, text: Callable[[float], str]) -> str:
+        return f"{text(quantity.value or 0.0)} [{text(quantity.low or 0.0)}, {text(quantity.high or 0.0)}]"
 
     return "".join(
         f"# {stream.name}: {stream.jobs:,} jobs in {stream.days:.0f} d, {', '.join(stream.files)}: "
         f"{show(stream.rate, '{:.3g}'.format)} submitted a day,\n"
         f"#   work {show(stream.median_s, time_text)} at the median, "
         f"sigma {show(stream.sigma, '{:.3g}'.format)}, {stream.method}\n"
-        for stream in load.found
+        for stream in load.streams
     )
 
 
@@ -550,7 +550,7 @@ def stream_draws(load: SiteWorkload, count: int) -> dict[str, list[str]]:
     """
     generator = np.random.default_rng(2)
     drawn: dict[str, list[str]] = {}
-    for at, (entry, stream) in enumerate(zip(load.entries, load.found, strict=True)):
+    for at, (entry, stream) in enumerate(zip(load.entries, load.streams, strict=True)):
         path, arrivals, work = f"streams.{at}", entry["arrivals"], entry["work"]
         independent = stream.jobs / max(stream.dispersion, 1.0)
         rates = (stream.rate.value or 0.0) * generator.gamma(independent + 0.5, 1 / independent, count - 1)
@@ -559,7 +559,7 @@ def stream_draws(load: SiteWorkload, count: int) -> dict[str, list[str]]:
         else:
             drawn[f"{path}.arrivals.rate"] = [arrivals["rate"], *(f"{rate:.4g} per day" for rate in rates)]
         (median, low, high), (sigma, least, most) = (
-            (each.value or 0.0, each.low or 0.0, each.high or 0.0) for each in (stream.median_s, stream.sigma)
+            (law.value or 0.0, law.low or 0.0, law.high or 0.0) for law in (stream.median_s, stream.sigma)
         )
         error = math.log(high / low) / 3.92 if low > 0 else 0.0
         medians = median * np.exp(error * generator.standard_normal(count - 1))
@@ -706,10 +706,10 @@ def _of_waits(
     waits = np.array([job.wait for job in jobs]), np.array([max(start - job.t_eligible, 0.0) for job, start in pairs])
     order = np.argsort([job.t_eligible for job in jobs], kind="stable")
     classes = 1 << (np.array([job.gpus.bit_length() for job in jobs], dtype=np.int64) - 1)
-    one = np.ones(len(jobs))
+    ones = np.ones(len(jobs))
     metrics: dict[str, tuple[int, _Batches]] = {}
     for size in np.unique(classes).tolist():
-        metrics |= _batched(f"wait_first@size={size}", order[classes[order] == size], waits, (one, one), ROUND)
+        metrics |= _batched(f"wait_first@size={size}", order[classes[order] == size], waits, (ones, ones), ROUND)
     minute = ROUND * float(gpus.sum() / (gpus @ run))
     # Between two runs of the training job it asks for its nodes too.
     pieces = itertools.pairwise(job for job in load.jobs if job.job in load.chain)

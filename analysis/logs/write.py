@@ -399,7 +399,8 @@ def _repair_draws(
     number.
     """
     document, count = fitted.document, len(fitted.draws) - 1
-    laws = [document.repair, *(each.repair for each in document.incidents), *(each.repair for each in document.causes)]
+    laws = [document.repair, *(incidents.repair for incidents in document.incidents)]
+    laws += [cause.repair for cause in document.causes]
     draws: dict[str, list[str]] = {}
     for law in (law for law in laws if law is not None):
         paths = [f"failures.{at}.repair" for at, entry in enumerate(entries) if entry.get("repair") == law.law]
@@ -416,6 +417,6 @@ def _repair_draws(
             medians = median * np.exp(sigma / math.sqrt(size) * generator.standard_normal(count))
             sigmas = sigma * np.sqrt(generator.chisquare(size - 1, count) / (size - 1))
             columns[f"{inner}.median"] = [part["law"]["median"], *map(duration, medians.tolist())]
-            columns[f"{inner}.sigma"] = [f"{sigma:g}", *(f"{max(each, LEAST_SIGMA):.4g}" for each in sigmas)]
+            columns[f"{inner}.sigma"] = [f"{sigma:g}", *(f"{max(x, LEAST_SIGMA):.4g}" for x in sigmas)]
         draws |= {path + name: column for path in paths for name, column in columns.items()}
     return draws

@@ -163,14 +163,14 @@ def read_document(kind: str, content: Any, model: type[Document] | None = None) 
     try:
         return (model or DOCUMENTS[kind]).model_validate(content)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        first = found[0]
+        mistakes = error.errors(include_url=False)
+        first = mistakes[0]
         place = dotted(tuple(step for step in first["loc"] if not _is_branch(step)))
         rule = first["msg"].removeprefix("Value error, ")
         if first["type"] in _RULES:
             rule = _RULES[first["type"]]
             rule = rule if first["type"] == "missing" else f"{rule}, not {_shown(first['input'])}"
-        more = f" ({len(found)} mistakes in all)" if len(found) > 1 else ""
+        more = f" ({len(mistakes)} mistakes in all)" if len(mistakes) > 1 else ""
         raise DocumentMistakeError(f"{place + ': ' if place else ''}{rule[:1].lower()}{rule[1:]}{more}") from None
 
 

@@ -36,9 +36,9 @@ Row = TypeVar("Row")
 class _Rows(Sequence[Row]):
     """A sequence of rows that are made when they are read; equal to any sequence of the same rows."""
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, rows: object) -> bool:
         """Return whether another sequence has the same rows."""
-        return isinstance(other, Sequence) and list(self) == list(other)
+        return isinstance(rows, Sequence) and list(self) == list(rows)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -260,9 +260,9 @@ class Ensemble:
         self.owned += result.owned
         self.cluster += result.cluster
         plans, spent = self.prepared.jobs, job_spending(self.prepared, result)
-        for plan, job, tally, mine in zip(plans, result.jobs, self.jobs, spent, strict=True):
+        for plan, job, tally, spending in zip(plans, result.jobs, self.jobs, spent, strict=True):
             tally.add(job)
-            tally.rows.append(job_ratios(plan, job, self._planned) | mine)
+            tally.rows.append(job_ratios(plan, job, self._planned) | spending)
             self.requested += job.requested
             self.buckets += job.buckets
             self.losses[:, : job.totals.shape[2]] += job.totals.sum(axis=0)

@@ -204,31 +204,31 @@ def against_run(
     jobs: Mapping[str, JobSummary], replications: int, precision: str | None, *, precise: bool | None
 ) -> list[str]:
     """Return one line for each job that no replication could start, and one for a precision that was not reached."""
-    found = []
+    lines = []
     for name, job in jobs.items():
         if job.never_arrived == replications:
-            found.append(f"job '{name}' can never start: it arrives when the horizon is over")
+            lines.append(f"job '{name}' can never start: it arrives when the horizon is over")
         elif job.never_started == replications:
-            found.append(
+            lines.append(
                 f"job '{name}' can never start: no replication had enough free nodes for it before the horizon"
             )
     if precise is False:
-        found.append(f"--precision {precision}: not reached in {replications} replications")
-    return found
+        lines.append(f"--precision {precision}: not reached in {replications} replications")
+    return lines
 
 
 def against_comparison(content: CompareDocument, precision: str | None) -> list[str]:
     """Return the same for a comparison, and one line about variants that cannot run."""
     count = content.replications
-    found = [
+    lines = [
         f"{name}: {line}"
         for name, variant in content.variants.items()
         for line in against_run(variant.per_job, count, None, precise=None)
     ]
     missing = len(content.cannot_run)
     if missing:
-        found.append(f"{missing} of {missing + len(content.variants)} variants cannot run")
-    return found + against_run({}, count, precision, precise=content.precise)
+        lines.append(f"{missing} of {missing + len(content.variants)} variants cannot run")
+    return lines + against_run({}, count, precision, precise=content.precise)
 
 
 def in_lines(content: Any, depth: int = 2) -> str:

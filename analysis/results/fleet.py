@@ -180,16 +180,16 @@ def _by_gamma(summary: parts.MetricSummary, ratios: Sequence[Ratio]) -> parts.Me
     failures, seconds = sum(ratio.base for ratio in ratios), sum(ratio.amount for ratio in ratios)
     if not failures or not seconds:
         return summary
-    found = rate(failures, seconds)
-    return summary.model_copy(update={"mean_ci95": (1 / found.high, 1 / found.low), "method": "gamma"})
+    frequency = rate(failures, seconds)
+    return summary.model_copy(update={"mean_ci95": (1 / frequency.high, 1 / frequency.low), "method": "gamma"})
 
 
 def _of_batches(ratios: Sequence[Ratio]) -> tuple[float, float] | None:
     values = contributions(ratios)
     if values is None or len(values) < BATCHES or np.all(values == values[0]) or are_correlated(values):
         return None
-    found = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
-    return None if found is None else found[1:]
+    interval = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+    return None if interval is None else interval[1:]
 
 
 def _has_spread(ratios: Sequence[Ratio]) -> bool:
@@ -197,21 +197,21 @@ def _has_spread(ratios: Sequence[Ratio]) -> bool:
     return values is not None and len(values) >= BATCHES and bool(np.any(values != values[0]))
 
 
-def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetSummary:
+def fleet_found(ensemble: Ensemble, estimates: Settled) -> models.FleetSummary:
     """Return the part of a document that is about streams of jobs."""
     prepared, fleet = ensemble.prepared, ensemble.fleet
     count = fleet.replications
     groups: dict[str, dict[str, models.GroupSummary]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
-        groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, found.metrics, by, name)
+        groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, estimates.metrics, by, name)
     return models.FleetSummary(
         gpus=fleet.gpus,
         jobs=float(fleet.job_sum("submitted_job").sum()) / count,
         owned_gpu_s=float(fleet.owned.sum()) / count,
-        intervals=found.intervals,
-        batches=found.batches,
-        correlated=found.correlated,
-        growth=found.growth,
+        intervals=estimates.intervals,
+        batches=estimates.batches,
+        correlated=estimates.correlated,
+        growth=estimates.growth,
         outcomes={
             name: models.EndsSummary(jobs=jobs / count, gpu_s=gpu_s / count)
             for place, name in enumerate(OUTCOMES)
@@ -249,17 +249,17 @@ def _group(
     by: str,
     name: str,
 ) -> models.GroupSummary:
-    count, mine = fleet.replications, {}
+    count, group_metrics = fleet.replications, {}
     for key, summary in metrics.items():
         part = Slice.parse(key)
         if part is not None and (part.by, part.group) == (by, name):
-            mine[part._replace(by="", group="").name] = summary
+            group_metrics[part._replace(by="", group="").name] = summary
     return models.GroupSummary(
         jobs=float(fleet.job_sum("submitted_job", accounts).sum()) / count,
         gpu_s=float(fleet.job_sum("submitted_gpu_time", accounts).sum()) / count,
-        metrics=mine,
+        metrics=group_metrics,
         single_jobs=_single_jobs(fleet, accounts),
-        longest_wait_s=max((fleet.longest[each] for each in accounts if each in fleet.longest), default=None),
+        longest_wait_s=max((fleet.longest[account] for account in accounts if account in fleet.longest), default=None),
         mttf_expected_s=_expected_mttf(prepared, fleet, accounts) if by == "size" else None,
     )
 
@@ -267,7 +267,7 @@ def _group(
 def _expected_mttf(prepared: Prepared, fleet: FleetResult, accounts: Sequence[FleetAccount]) -> float | None:
     """Return the time between failures by their laws, of the time that each stream ran in a class of sizes [s]."""
     failures = seconds = 0.0
-    for account in (each for each in accounts if each.stream < NAMED):
+    for account in (account for account in accounts if account.stream < NAMED):
         stream, run = prepared.streams[account.stream], float(fleet.job_sum("run", [account]).sum())
         chances = {gpus: chance for gpus, chance in stream.gpus.items() if account.size <= gpus < 2 * account.size}
         mean = sum(chance / stream.mttf[gpus] for gpus, chance in chances.items()) / sum(chances.values())
@@ -283,13 +283,13 @@ def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, models.TenantS
         buckets.setdefault(key.account, np.zeros(len(Bucket)))[key.bucket] += row.sum()
     shares = zip(prepared.tenants, tenant_shares(prepared, buckets), strict=True)
     return {
-        tenant.name: models.TenantSummary(held_share=held, entitled_share=entitled)
-        for tenant, (held, entitled) in shares
+        tenant.name: models.TenantSummary(held_share=allocated, entitled_share=entitled)
+        for tenant, (allocated, entitled) in shares
     }
 
 
 def _single_jobs(fleet: FleetResult, accounts: Sequence[FleetAccount]) -> dict[str, models.JobDistribution]:
-    return {name: models.JobDistribution(**found) for name, found in quantiles(fleet, accounts).items()}
+    return {name: models.JobDistribution(**distribution) for name, distribution in quantiles(fleet, accounts).items()}
 
 
 def _cause(fleet: FleetResult, bucket: int, cause: int) -> str:
@@ -379,21 +379,21 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary
     return found
 
 
-def interval_method(found: models.FleetSummary, replications: int, warmup: str) -> str:
+def interval_method(summary: models.FleetSummary, replications: int, warmup: str) -> str:
     """Return what intervals are made of, in words; empty where there is none."""
     of = number_of(replications, "replication")
-    if found.intervals == "batch means":
-        few = f"; where neighbouring batches are too alike, by {of}" if found.correlated and replications > 1 else ""
-        return f"Intervals by batch means, {found.batches} batches of {of}{few}; after a warm-up of {warmup}."
-    return f"Intervals by {of}, each after a warm-up of {warmup}." if found.intervals == "replications" else ""
+    if summary.intervals == "batch means":
+        few = f"; where neighbouring batches are too alike, by {of}" if summary.correlated and replications > 1 else ""
+        return f"Intervals by batch means, {summary.batches} batches of {of}{few}; after a warm-up of {warmup}."
+    return f"Intervals by {of}, each after a warm-up of {warmup}." if summary.intervals == "replications" else ""
 
 
 _MOST_NAMED = 4
 
 
-def fleet_notes(found: models.FleetSummary, replications: int) -> Iterator[str]:
+def fleet_notes(summary: models.FleetSummary, replications: int) -> Iterator[str]:
     """Yield what a reader must know of the numbers of a fleet."""
-    growth = found.growth
+    growth = summary.growth
     if growth is not None and growth.saturated:
         low, high = growth.ci95 or (growth.gpus_per_day, growth.gpus_per_day)
         yield (
@@ -401,18 +401,18 @@ def fleet_notes(found: models.FleetSummary, replications: int) -> Iterator[str]:
             "to the end: more work arrives than the cluster does, so waits, slowdowns and ETTR with the queue have no "
             "long-run mean"
         )
-    if found.intervals == "none":
+    if summary.intervals == "none":
         yield f"no intervals: they take {FEWEST_REPLICATIONS} replications, or {BATCHES} windows of time"
-    if found.correlated and replications == 1:
-        named = [METRICS[name].label for name in found.correlated[:_MOST_NAMED]]
-        more = len(found.correlated) - len(named)
+    if summary.correlated and replications == 1:
+        named = [METRICS[name].label for name in summary.correlated[:_MOST_NAMED]]
+        more = len(summary.correlated) - len(named)
         names = ", ".join(named) + (f" and {number_of(more, 'other metric')}" if more else "")
         yield f"no interval of {names}: neighbouring batches are too alike; simulate longer, or more often"
-    unfinished = sum(found.outcomes[name].jobs for name in ("running", "waiting") if name in found.outcomes)
+    unfinished = sum(summary.outcomes[name].jobs for name in ("running", "waiting") if name in summary.outcomes)
     if unfinished:
         yield (
-            f"{count_text(unfinished)} of {count_text(found.jobs)} jobs were unfinished at the end: they have no JCT, "
-            "total wait or slowdown"
+            f"{count_text(unfinished)} of {count_text(summary.jobs)} jobs were unfinished at the end: they have no "
+            "JCT, total wait or slowdown"
         )
 
 
@@ -423,8 +423,8 @@ def fleet_notes(found: models.FleetSummary, replications: int) -> Iterator[str]:
 def _metrics_table(ensemble: Ensemble, document: models.RunDocument) -> Iterator[Sequence[object]]:
     metrics = dict(document.metrics)
     for by, groups in document.fleet.by.items():
-        for group, found in groups.items():
-            for key, summary in found.metrics.items():
+        for group, group_summary in groups.items():
+            for key, summary in group_summary.metrics.items():
                 whole = Slice.parse(key) or Slice(key)
                 metrics[whole._replace(by=by, group=group).name] = summary
     yield (
@@ -486,12 +486,12 @@ def _attempts_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Seque
     causes = [NO_FAILURE, *(source.name for source in prepared.sources), *ROOTS]
     yield ("replication", "stream", "job", "gpus", "submit", "start", "end", "state", "root", "via", "lost", "nodes")
     for result in ensemble.results:
-        for one in result.attempts:
-            times = one.submit, one.start, one.end
-            cause = causes[one.cause], VIAS[one.via]
-            name = prepared.streams[one.stream].name
-            nodes = ";".join(ranges(numbers) for numbers in one.nodes)
-            yield (result.replication, name, one.job, one.gpus, *times, one.state, *cause, one.lost, nodes)
+        for attempt in result.attempts:
+            times = attempt.submit, attempt.start, attempt.end
+            job = prepared.streams[attempt.stream].name, attempt.job, attempt.gpus
+            cause = causes[attempt.cause], VIAS[attempt.via]
+            nodes = ";".join(ranges(numbers) for numbers in attempt.nodes)
+            yield (result.replication, *job, *times, attempt.state, *cause, attempt.lost, nodes)
 
 
 def _jobs_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:

@@ -621,7 +621,7 @@ class CompareDocument(Document):
         return self
 
 
-def refuse_unknown(what: str, name: str, known: dict[str, Any]) -> None:
+def refuse_unknown(what: str, name: str, names: dict[str, Any]) -> None:
     """Raise if a name is not one of those that are there."""
-    if name not in known:
-        raise ValueError(f"names the {what} '{name}', which is not there{suggest(name, known)}")
+    if name not in names:
+        raise ValueError(f"names the {what} '{name}', which is not there{suggest(name, names)}")

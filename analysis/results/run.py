@@ -56,13 +56,13 @@ _SAME = 1e-9  # standard error over the mean that is but the rounding of sums
 
 def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> models.ClosedFormSummary:
     """Return the closed form of a scenario, beside its replications if there are any."""
-    found = closed_form(prepared)
-    waste = found.waste
+    formula = closed_form(prepared)
+    waste = formula.waste
     content = {
-        **vars(found),
-        "applies": not found.reasons,
-        "form": found.form or None,
-        "time_shares": found.shares,
+        **vars(formula),
+        "applies": not formula.reasons,
+        "form": formula.form or None,
+        "time_shares": formula.shares,
         "availability": availability(prepared),
         "waste": None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
         "waste_by_cause": None
@@ -71,7 +71,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
             order: {name: {**row, "total": sum(row.values())} for name, row in causes.items()}
             for order, causes in waste.items()
         },
-        "simulated": _simulated(simulated, found.ettr)
+        "simulated": _simulated(simulated, formula.ettr)
         if simulated is not None and "ettr" in simulated.rows[0]
         else None,
     }
@@ -96,10 +96,10 @@ def _simulated(ensemble: Ensemble, formula: float | None) -> models.SimulatedEtt
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
     total = float(bases.sum())
     mean = float(amounts.sum()) / total if total > 0 else None
-    found = None if replays_a_log(ensemble.prepared) else ratio_interval(amounts, bases)
+    estimate = None if replays_a_log(ensemble.prepared) else ratio_interval(amounts, bases)
     interval = error = apart = outside = None
-    if found is not None and mean is not None and found[2] - found[1] > _SAME * mean:
-        interval = (max(found[1], 0.0), min(found[2], 1.0))
+    if estimate is not None and mean is not None and estimate[2] - estimate[1] > _SAME * mean:
+        interval = (max(estimate[1], 0.0), min(estimate[2], 1.0))
         scatter = float(np.std(amounts - mean * bases, ddof=1))
         error = scatter / math.sqrt(len(amounts)) / float(bases.mean())
         if formula is not None:
@@ -151,9 +151,9 @@ def document(
     prepared = ensemble.prepared
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
     units, gpus = prepared.units, prepared.gpus_per_node
-    found = settled(ensemble, _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls))
-    fleet = fleet_found(ensemble, found) if prepared.streams else models.NO_STREAMS
-    metrics = found.metrics
+    estimates = settled(ensemble, _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls))
+    fleet = fleet_found(ensemble, estimates) if prepared.streams else models.NO_STREAMS
+    metrics = estimates.metrics
     targets = {target.name: _target(target, metrics, prepared) for target in prepared.targets}
     metrics = {name: summary for name, summary in metrics.items() if not (Slice.parse(name) or Slice(name)).by}
     domains = None
@@ -212,15 +212,15 @@ def _target(target: TargetPlan, metrics: Mapping[str, parts.MetricSummary], prep
     )
 
 
-def plain(found: parts.Part) -> dict[str, Any]:
+def plain(part: parts.Part) -> dict[str, Any]:
     """Return a document, or a part of one, as plain data; numbers that JSON does not have are ``None``."""
-    content: dict[str, Any] = _plain(found.model_dump(exclude_unset=True, by_alias=True))
+    content: dict[str, Any] = _plain(part.model_dump(exclude_unset=True, by_alias=True))
     return content
 
 
-def render(found: parts.Document) -> str:
+def render(document: parts.Document) -> str:
     """Return a document as JSON text, with a checksum of all but how it was made."""
-    content = plain(found)
+    content = plain(document)
     if "provenance" in content:
         content["provenance"]["sha256"] = checksum(content)
     return json.dumps(content, indent=2, allow_nan=False)
@@ -255,16 +255,18 @@ def _metrics(
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
         estimate = mean_estimate(ratios, name, is_exact=is_exact(prepared, name), follows_tail=False)
-        found = controlled(ratios, controls) if controls else None
+        adjusted = controlled(ratios, controls) if controls else None
         is_time = METRICS[name].is_between_events and not prepared.is_deterministic
         bound = {"lower_bound95": lower_bound(rows, name)} if is_time else {}
-        taken = found and parts.ControlledSummary(
-            mean=found.mean, mean_ci95=widened(found.mean, possible(name, found.ci95), ratios, name), worth=found.worth
+        control = adjusted and parts.ControlledSummary(
+            mean=adjusted.mean,
+            mean_ci95=widened(adjusted.mean, possible(name, adjusted.ci95), ratios, name),
+            worth=adjusted.worth,
         )
         more: dict[str, object] = {
             "mean_ci95": estimate.interval,
             "method": estimate.method or None,
-            "controlled": taken,
+            "controlled": control,
         }
         more |= {"band90": possible(name, _band(prepared, name, estimate.mean, bands.get(name))), **bound}
         metrics[name] = summary.model_copy(update=more)
@@ -322,35 +324,35 @@ def _per_job(ensemble: Ensemble) -> dict[str, models.JobSummary]:
     return {
         plan.name: models.JobSummary(
             gpus=plan.gpus,
-            requested_gpu_s=float(np.mean(mine.requested)),
-            metrics=_metrics(ensemble.prepared, mine.rows, {}),
-            time_shares=_time_shares(sum(mine.requested), mine.buckets),
-            finished=mine.finished,
-            censored=mine.censored,
-            never_started=mine.never_started,
-            restores={store: number / count for store, number in sorted(mine.restores.items())},
-            accepted_taints=mine.accepted / count,
-            given_up=len(mine.given_up),
-            given_up_at_s=float(np.mean([time for time, *_ in mine.given_up])) if mine.given_up else None,
-            given_up_for=dict(Counter(ensemble.prepared.sources[cause - 1].name for _, cause, _ in mine.given_up)),
-            never_arrived=mine.never_arrived,
+            requested_gpu_s=float(np.mean(tally.requested)),
+            metrics=_metrics(ensemble.prepared, tally.rows, {}),
+            time_shares=_time_shares(sum(tally.requested), tally.buckets),
+            finished=tally.finished,
+            censored=tally.censored,
+            never_started=tally.never_started,
+            restores={store: number / count for store, number in sorted(tally.restores.items())},
+            accepted_taints=tally.accepted / count,
+            given_up=len(tally.given_up),
+            given_up_at_s=float(np.mean([time for time, *_ in tally.given_up])) if tally.given_up else None,
+            given_up_for=dict(Counter(ensemble.prepared.sources[cause - 1].name for _, cause, _ in tally.given_up)),
+            never_arrived=tally.never_arrived,
         )
-        for plan, mine in zip(ensemble.prepared.jobs, ensemble.jobs, strict=True)
+        for plan, tally in zip(ensemble.prepared.jobs, ensemble.jobs, strict=True)
     }
 
 
-def _ends(name: str, mine: JobTally, count: int) -> Iterator[str]:
+def _ends(name: str, tally: JobTally, count: int) -> Iterator[str]:
     """Yield in how many of `count` replications a job failed for good, and how much wrong work it has kept."""
-    if mine.given_up:
-        when, _, hits = np.mean(mine.given_up, axis=0)
+    if tally.given_up:
+        when, _, hits = np.mean(tally.given_up, axis=0)
         yield (
-            f"job '{name}' failed for good in {len(mine.given_up)} of {count} replications, at "
+            f"job '{name}' failed for good in {len(tally.given_up)} of {count} replications, at "
             f"{when / DAY:.3g} d after {hits:.3g} interruptions on average: what follows is given up"
         )
-    if mine.accepted:
-        share = float(mine.buckets[Bucket.WRONG_WORK]) / sum(mine.requested)
+    if tally.accepted:
+        share = float(tally.buckets[Bucket.WRONG_WORK]) / sum(tally.requested)
         yield (
-            f"job '{name}' goes on with wrong work after {mine.accepted / count:.3g} faults a run, because no "
+            f"job '{name}' goes on with wrong work after {tally.accepted / count:.3g} faults a run, because no "
             f"checkpoint from before them is left: {100 * share:.3g} % of its time, which is not productive"
         )
 
@@ -359,15 +361,15 @@ def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str,
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = list(fleet_notes(fleet, count))
-    for plan, mine in zip(prepared.jobs, ensemble.jobs, strict=True):
-        if mine.waiting:
-            notes.append(f"job '{plan.name}' never got its nodes in {mine.waiting} of {count} replications")
-        if mine.censored:
+    for plan, tally in zip(prepared.jobs, ensemble.jobs, strict=True):
+        if tally.waiting:
+            notes.append(f"job '{plan.name}' never got its nodes in {tally.waiting} of {count} replications")
+        if tally.censored:
             notes.append(
-                f"job '{plan.name}' was not finished at the horizon in {mine.censored} of {count} replications: they "
+                f"job '{plan.name}' was not finished at the horizon in {tally.censored} of {count} replications: they "
                 f"count as not finished, and no mean of the time to finish is given"
             )
-        notes += _ends(plan.name, mine, count)
+        notes += _ends(plan.name, tally, count)
     for service in services_of(prepared) if prepared.services else ():
         error = 100 * float(service.doubt(np.array([min(service.load, service.admitted)]))[0])
         notes.append(
@@ -377,7 +379,7 @@ def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str,
         )
     if prepared.is_deterministic:
         notes.append("nothing is random: one replication tells all, and its numbers are exact")
-    elif count > 1 and any(_is_constant(found) for found in metrics.values()):
+    elif count > 1 and any(_is_constant(summary) for summary in metrics.values()):
         notes.append(
             f"a mean without an interval is the same in all {count} replications; what happens in fewer than "
             f"{100 * unseen(count):.1f} % of all runs may not be among them"
@@ -389,9 +391,9 @@ def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str,
     return notes
 
 
-def _is_constant(found: parts.MetricSummary) -> bool:
+def _is_constant(summary: parts.MetricSummary) -> bool:
     """Return whether a mean has no interval because all replications are equal, and is not exact."""
-    return found.mean is not None and found.mean_ci95 is None and found.method is None
+    return summary.mean is not None and summary.mean_ci95 is None and summary.method is None
 
 
 # ----------------------------------------

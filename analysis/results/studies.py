@@ -108,9 +108,9 @@ class AnswerSummary(Part):
 
     @model_serializer(mode="wrap")
     def _what_was_asked_first(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        asked = self.model_extra or {}
+        question = self.model_extra or {}
         content = serialize(self)
-        return {"use": self.use, **asked, "sentences": content["sentences"], "data": content["data"]}
+        return {"use": self.use, **question, "sentences": content["sentences"], "data": content["data"]}
 
 
 class ScenarioWarning(Part):

@@ -101,17 +101,17 @@ class ControlVariates:
         waited = self._is_rigid and any(job.buckets[Bucket.STARVED] > 0 for job in result.jobs)
         if waited or not self._is_known:
             return None
-        count = time = known = every = 0.0
+        count = time = simple = every = 0.0
         for job in result.jobs:
             exposure = np.where(self._of_job, job.running, job.node_seconds)
             expected = self._rates * exposure
-            found = np.array([job.disruptions.get(cause, 0) for cause in self._causes])
+            disruptions = np.array([job.disruptions.get(cause, 0) for cause in self._causes])
             latencies = sum(job.latencies.get(cause, 0.0) for cause in self._causes)
-            count += job.gpus * float((found - expected).sum())
+            count += job.gpus * float((disruptions - expected).sum())
             time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
-            known += float(found.sum())
+            simple += float(disruptions.sum())
             every += sum(job.disruptions.values())
-        return count, time, known, every
+        return count, time, simple, every
 
 
 def of_pair(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> FloatArray:
@@ -197,8 +197,8 @@ def _independent(controls: FloatArray) -> FloatArray:
         return np.zeros((len(controls), 0))
     scaled = varied / varied.std(axis=0)
     _, sizes, directions = np.linalg.svd(scaled - scaled.mean(axis=0), full_matrices=False)
-    found: FloatArray = scaled @ directions[sizes > _SAME * sizes[0]].T
-    return found
+    components: FloatArray = scaled @ directions[sizes > _SAME * sizes[0]].T
+    return components
 
 
 def _is_simple(prepared: Prepared, source: Any) -> bool:
@@ -276,23 +276,23 @@ def difference(
     first, second = contributions(ours), contributions(theirs)
     if first is None or second is None:
         return None
-    each = first - second
+    differences = first - second
     # What is the same but for the order of a sum is the same.
-    each[abs(each) <= 1e-12 * abs(first)] = 0.0
-    if len(each) < 2 and not is_exact:
+    differences[abs(differences) <= 1e-12 * abs(first)] = 0.0
+    if len(differences) < 2 and not is_exact:
         return None
-    if np.ptp(each) <= 1e-12 * float(np.abs(first).max()):
+    if np.ptp(differences) <= 1e-12 * float(np.abs(first).max()):
         size = 1.0 if is_share(metric) else max(abs(float(first.mean())), abs(float(second.mean())))
         # Where the variants scatter, and their difference does not, runs that nobody has met would scatter alike.
         is_calm = not is_exact and bool(np.all(first == first[0]))
-        hidden = unseen(len(each)) * size if is_calm else 0.0
-        return difference_of(float(each[0]), is_resolved=abs(float(each[0])) > hidden, is_exact=is_exact)
-    interval = mean_interval(each, confidence)
+        hidden = unseen(len(differences)) * size if is_calm else 0.0
+        return difference_of(float(differences[0]), is_resolved=abs(float(differences[0])) > hidden, is_exact=is_exact)
+    interval = mean_interval(differences, confidence)
     if interval is None:
         return None
     mean = (interval[0] + interval[1]) / 2
-    needed = replications_to_resolve(mean, float(each.std(ddof=1)), confidence)
-    controlled = of_values(each, controls) if controls is not None else None
+    needed = replications_to_resolve(mean, float(differences.std(ddof=1)), confidence)
+    controlled = of_values(differences, controls) if controls is not None else None
     return difference_of(
         mean, interval, is_resolved=not interval[0] <= 0 <= interval[1], needed=needed, controlled=controlled
     )
@@ -334,8 +334,8 @@ def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95
         return abs(mean) - t_quantile(confidence, n - 1) * spread / math.sqrt(n)
 
     numbers = range(2, MANY + 1)
-    found = bisect.bisect_right(numbers, 0.0, key=margin)
-    return numbers[found] if found < len(numbers) else None
+    index = bisect.bisect_right(numbers, 0.0, key=margin)
+    return numbers[index] if index < len(numbers) else None
 
 
 # Which of many is the best, and which others may be: intervals that hold for all of them at once.
@@ -407,10 +407,10 @@ def ranking_of(rows: Sequence[Sequence[Ratio]], *, lowest: bool, metric: str = "
     Ranking or None
         ``None`` if no candidate has a mean, or there are fewer than two replications.
     """
-    found = _values(rows)
-    if found is None:
+    table = _values(rows)
+    if table is None:
         return None
-    positions, values = found
+    positions, values = table
     is_chance = metric in PROBABILITIES and all(is_zero_or_one(rows[position]) for position in positions)
     return _ranked(positions, values if lowest else -values, is_chance=is_chance)
 
@@ -437,11 +437,11 @@ def ranking_over_draws(tables: Sequence[FloatArray], *, lowest: bool, is_chance:
     Ranking or None
         ``None`` if no candidate has a mean, or there are fewer than two draws or replications.
     """
-    known = [position for position, table in enumerate(tables) if len(table)]
-    if not known or min(min(tables[position].shape) for position in known) < 2:
+    rated = [position for position, table in enumerate(tables) if len(table)]
+    if not rated or min(min(tables[position].shape) for position in rated) < 2:
         return None
-    values = np.array([tables[position] for position in known])
-    return _ranked(np.array(known), values if lowest else -values, is_chance=is_chance)
+    values = np.array([tables[position] for position in rated])
+    return _ranked(np.array(rated), values if lowest else -values, is_chance=is_chance)
 
 
 def _ranked(positions: npt.NDArray[np.int64], values: FloatArray, *, is_chance: bool) -> Ranking:
@@ -455,10 +455,10 @@ def _ranked(positions: npt.NDArray[np.int64], values: FloatArray, *, is_chance: 
     low, high = first.low, first.high
     may_be_best = [0]
     for row in np.flatnonzero(first.low <= 0)[1:].tolist():
-        mine = _compared(means, errors, row, confidence, is_chance=is_chance)
-        if np.all(mine.high >= 0):
+        rival = _compared(means, errors, row, confidence, is_chance=is_chance)
+        if np.all(rival.high >= 0):
             may_be_best.append(row)
-            low, high = np.minimum(low, mine.low), np.maximum(high, mine.high)
+            low, high = np.minimum(low, rival.low), np.maximum(high, rival.high)
     return Ranking(
         tuple(positions.tolist()),
         tuple(
@@ -472,14 +472,14 @@ def _ranked(positions: npt.NDArray[np.int64], values: FloatArray, *, is_chance: 
 
 def _values(rows: Sequence[Sequence[Ratio]]) -> tuple[npt.NDArray[np.int64], FloatArray] | None:
     """Return which candidates have a mean, and what each of their common replications contributes to it, (k, n)."""
-    known = [position for position, ratios in enumerate(rows) if ratios and contributions(ratios) is not None]
-    count = min((len(rows[position]) for position in known), default=0)
+    positions = [position for position, ratios in enumerate(rows) if ratios and contributions(ratios) is not None]
+    count = min((len(rows[position]) for position in positions), default=0)
     if count < 2:
         return None
     # The first replications of one that has more may have nothing in their denominators.
-    each = {position: contributions(rows[position][:count]) for position in known}
-    kept = {position: values for position, values in each.items() if values is not None}
-    return (np.array(list(kept)), np.array(list(kept.values()))) if kept else None
+    shares = ((position, contributions(rows[position][:count])) for position in positions)
+    table = {position: values for position, values in shares if values is not None}
+    return (np.array(list(table)), np.array(list(table.values()))) if table else None
 
 
 def _compared(means: FloatArray, errors: FloatArray, row: int, confidence: float, *, is_chance: bool) -> _Comparison:
@@ -523,11 +523,11 @@ def _compared_over_draws(
     """
     fewest = min(errors.shape[:2])
     half = np.zeros(len(mean))
-    for other in range(len(mean)):
-        if other != row:
-            found = two_way(mean[other] + _without_rounding(errors[..., other] - errors[..., row], tiny))
+    for rival in range(len(mean)):
+        if rival != row:
+            effect = two_way(mean[rival] + _without_rounding(errors[..., rival] - errors[..., row], tiny))
             least = 1 / ((fewest + 1) * (fewest + 2)) if is_chance else 0.0
-            half[other] = found.reach(confidence) * np.sqrt(max(found.variance, least))
+            half[rival] = effect.reach(confidence) * np.sqrt(max(effect.variance, least))
     half = _without_rounding(half, tiny)
     return _Comparison(mean, np.full(len(mean), np.inf), mean - half, mean + half)
 

@@ -279,11 +279,8 @@ def summaries(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, MetricSummary]:
 
 def means(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, float | None]:
     """Return the mean of each metric as in `summaries`, without the rest."""
-    found: dict[str, float | None] = {}
-    for name in rows[0] if rows else ():
-        amount, base = map(sum, _columns(rows, name))
-        found[name] = amount / base if base and math.isfinite(amount) else None
-    return found
+    sums = {name: map(sum, _columns(rows, name)) for name in (rows[0] if rows else ())}
+    return {name: amount / base if base and math.isfinite(amount) else None for name, (amount, base) in sums.items()}
 
 
 def contributions(ratios: Sequence[Ratio]) -> FloatArray | None:
@@ -298,8 +295,8 @@ def contributions(ratios: Sequence[Ratio]) -> FloatArray | None:
     ratio = float(amounts.mean()) / base
     # Not the same to the last bit where bases are equal, and it is what the docstring says.
     is_even = bool(np.all(bases == bases[0]))
-    found: FloatArray = amounts / base if is_even else ratio + (amounts - ratio * bases) / base
-    return found
+    shares: FloatArray = amounts / base if is_even else ratio + (amounts - ratio * bases) / base
+    return shares
 
 
 def with_width(interval: Interval | None) -> Interval | None:
@@ -392,6 +389,12 @@ class Estimate(NamedTuple):
     value: float
     low: float = math.nan
     high: float = math.nan
+
+
+def median(values: npt.ArrayLike) -> Estimate:
+    """Return the median and its interval by order statistics (`quantile_interval`), with ends that may be infinite."""
+    x = np.sort(np.asarray(values, dtype=np.float64))
+    return Estimate(float(np.median(x)), *(float(x[rank - 1]) for rank in _ranks(x.size, 0.5, 0.95) or ()))
 
 
 def rate(events: float, exposure: float, level: float = 0.95) -> Estimate:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import numpy as np
 
 from ettrick.analysis.metrics import METRICS, PROBABILITIES, is_share
-from ettrick.analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile
+from ettrick.analysis.statistics.estimates import Estimate, Interval, contributions, mean_interval, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,6 +190,11 @@ def binomial_interval(successes: float, trials: float) -> Interval:
     return low, high
 
 
+def share(hits: int, total: int) -> Estimate:
+    """Return a probability and its exact interval."""
+    return Estimate(hits / total if total else math.nan, *binomial_interval(hits, total))
+
+
 def unseen(replications: int) -> float:
     """Return how common a run may be of whose kind there was none, at 97.5 %: 12 % of all runs after 30 without it."""
     return binomial_interval(0, replications)[1]
@@ -270,8 +275,8 @@ def _resampled_means(values: FloatArray) -> FloatArray:
     count = len(values)
     rng = Generator(PCG64(SeedSequence([RESAMPLES, count])))
     rows = max(1, min(RESAMPLES, 1_000_000 // count))
-    found = [
+    means = [
         values[rng.integers(0, count, (min(rows, RESAMPLES - start), count), dtype=np.int64)].mean(axis=1)
         for start in range(0, RESAMPLES, rows)
     ]
-    return np.concatenate(found)
+    return np.concatenate(means)

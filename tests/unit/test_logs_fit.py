@@ -84,8 +84,8 @@ def test_shared_rates_lie_between() -> None:
     """Rates that share strength lie between their own and the common one, and move more where events are few."""
     found = estimate.pooled([1, 40, 9, 30], [1000.0] * 4)
     plain = np.array([1, 40, 9, 30]) / 1000
-    assert (np.abs(found.each - 0.02) < np.abs(plain - 0.02) + 1e-12).all()
-    assert found.each[0] > plain[0]
+    assert (np.abs(found.rates - 0.02) < np.abs(plain - 0.02) + 1e-12).all()
+    assert found.rates[0] > plain[0]
 
 
 def test_mixture_of_repairs() -> None:

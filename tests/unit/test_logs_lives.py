@@ -69,7 +69,7 @@ def test_late_entry() -> None:
 def test_mean_cumulative() -> None:
     """Events over units at risk: units that leave early do not dilute the later ones."""
     # Two units, of which one is watched from 0 to 4 and one from 0 to 8.
-    mean = estimate.mean_cumulative([1.0, 2.0, 6.0], np.arange(9.0), np.array([2.0, 2, 2, 2, 1, 1, 1, 1]))
+    mean = laws.mean_cumulative([1.0, 2.0, 6.0], np.arange(9.0), np.array([2.0, 2, 2, 2, 1, 1, 1, 1]))
     assert mean.tolist() == pytest.approx([0, 0, 0.5, 1, 1, 1, 1, 2, 2])
 
 
