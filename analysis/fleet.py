@@ -189,7 +189,9 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
     for name in metrics_of("service") if rows else ():
         shares = [row[name] for row in rows.values()]
         amount, base, doubt = (float(sum(column)) for column in zip(*shares, strict=True))
-        metrics[name] = Ratio(amount, shares[0].base if name in ("slo_goodput", "minutes_below_demand") else base, doubt)
+        metrics[name] = Ratio(
+            amount, shares[0].base if name in ("slo_goodput", "minutes_below_demand") else base, doubt
+        )
         if len(rows) > 1:
             metrics |= {Slice(name, "service", service).name: row[name] for service, row in rows.items()}
     return metrics

@@ -167,10 +167,10 @@ def _log_errors_in_a_line() -> Iterator[None]:
 
 def _by_kind(files: Sequence[str] | None) -> tuple[list[str], list[Path], list[str]]:
     """Return which of some files are tables of weeks, which are folders of results, and which are logs."""
-    from ettrick.analysis.logs import track as tracking
+    from ettrick.analysis.logs.weeks import is_table
 
     files = files or ()
-    tables = [file for file in files if tracking.is_table(file)]
+    tables = [file for file in files if is_table(file)]
     results = [Path(file) for file in files if Path(file).is_dir()]
     return tables, results, [file for file in files if file not in tables and Path(file) not in results]
 
@@ -212,7 +212,7 @@ def track(
 
     The weeks are kept in weeks.csv of the folder. The exit status is 1 if a regression is confirmed.
     """
-    from ettrick.analysis.logs import pipeline
+    from ettrick.analysis.logs import pipeline, weeks
     from ettrick.analysis.logs import track as tracking
     from ettrick.analysis.page.chapters import track as chapter
     from ettrick.analysis.page.formats import terminal
@@ -229,26 +229,26 @@ def track(
         keep.refuse_others(lambda _: True)
         model = tracking.TrackedModel(folder, job)
         tables, results, logs = _by_kind(files)
-        rows: list[tracking.WeekRecord] = []
-        for table in (*filter(Path.is_file, [folder / tracking.WEEKS]), *map(Path, tables)):
-            rows = tracking.joined(rows, tracking.rows_of(table))
+        rows: list[weeks.WeekRecord] = []
+        for table in (*filter(Path.is_file, [folder / weeks.WEEKS]), *map(Path, tables)):
+            rows = weeks.joined(rows, weeks.rows_of(table))
         findings: list[str] = []
         if logs:
             zones = timezone or ()
             request = _request(
                 logs, window=window, inventory=inventory, zones=zones, nodes=nodes, years=year or (), rules=rules
             )
-            after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
+            after = pipeline.moment(since, zones) if since else weeks.last_known(folder, rows)
             with ProgressBar("MB of logs", quiet=is_quiet) as reading:
                 more, findings = tracking.measured_rows(request, model, after, reading)
-            rows = tracking.joined(rows, more)
+            rows = weeks.joined(rows, more)
         kept, rows = rows, [tracking.result_row(result, model) for result in results] or rows
         if not rows:
             refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
         with ProgressBar("simulations", quiet=is_quiet) as progress:
             found = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
     rendered = render(found)
-    weeks = {tracking.WEEKS: tracking.as_csv(kept)} if kept else {}
+    history = {weeks.WEEKS: weeks.as_csv(kept)} if kept else {}
     shown = rendered if as_json else terminal.write(chapter.sections(found))
-    keep.write(rendered, {**weeks, **_reports(chapter.report(found), "track")}, shown)
+    keep.write(rendered, {**history, **_reports(chapter.report(found), "track")}, shown)
     end([chapter.alarm_text(alarm) for alarm in found.alarms if alarm.confirmed])

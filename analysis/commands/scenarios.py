@@ -167,11 +167,11 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
 
 def _measured(file: Path) -> dict[str, float]:
     """Return the measured shares of a file of weeks, or end with one line about it."""
-    from ettrick.analysis.logs import track
+    from ettrick.analysis.logs import weeks
     from ettrick.sim.records import LogError
 
     with in_a_line(LogError, before="--measured "):
-        found = track.mean_shares(track.rows_of(file))
+        found = weeks.mean_shares(weeks.rows_of(file))
     return found or refuse(f"--measured {file}: has no share of a bucket, such as a column 'productive'")
 
 

@@ -108,12 +108,9 @@ class History:
 
 
 def build(
-    tables: Tables,
-    hosts: HostLists,
-    nodes: int | None = None,
-    window: tuple[float, float] | None = None,
+    tables: Tables, hosts: HostLists, nodes: int | None = None, window: tuple[float, float] | None = None,
     without: Sequence[tuple[float, float]] = (),
-) -> History:
+) -> History:  # fmt: skip
     """Return the history of every node, and put outages and faults in the place of lines in ``tables.events``.
 
     Parameters
@@ -132,8 +129,7 @@ def build(
     LogError
         If the inventory and the logs have no node, or no moment, in common.
     """
-    rows, groups, reports = _sorted_out(tables)
-    faults = _faults(tables, groups)
+    rows, faults, reports = _sorted_out(tables)
     has_ends = bool(rows) or not faults
     if not rows and not faults and not _are_watched(tables, window):
         raise NoModelError(_why_no_nodes(tables))
@@ -141,21 +137,25 @@ def build(
     start, end = window or _window(tables, merged)
     exposure = _exposure(tables, hosts, nodes, start, end)
     _check_window(tables, window)
-    for gap in without:
-        exposure = [part for row in exposure for part in _cut(row, *gap)]
-    if not exposure:
-        raise NoModelError("no failure rate: --without leaves no time in which a node was watched")
+    exposure = _collected(exposure, without)
     history = _watched(exposure, start, end, has_ends=has_ends)
     _refuse_strangers(tables, merged, history.number)
-    if history.basis == "inventory":
-        tables.findings.append(_coverage(tables, hosts))
+    tables.findings += [_coverage(tables, hosts)] if history.basis == "inventory" else []
     planned = _clip_outages(tables, history, merged, exposure)
     _add_faults(history, faults)
     outages = history.outages if has_ends else ()  # else the faults stand for them
     tables.events = sorted([*outages, *planned, *history.faults, *reports], key=lambda event: event.t)
-    tables.exposure = exposure
-    tables.findings += _silences(tables, history)
+    tables.exposure, tables.findings = exposure, [*tables.findings, *_silences(tables, history)]
     return history
+
+
+def _collected(exposure: list[Exposure], without: Sequence[tuple[float, float]]) -> list[Exposure]:
+    """Return stretches of service without those in which nothing was collected."""
+    for gap in without:
+        exposure = [part for row in exposure for part in _cut(row, *gap)]
+    if not exposure:
+        raise NoModelError("no failure rate: --without leaves no time in which a node was watched")
+    return exposure
 
 
 def _sorted_out(tables: Tables) -> tuple[list[NodeEvent], list[NodeEvent], list[NodeEvent]]:
@@ -165,7 +165,7 @@ def _sorted_out(tables: Tables) -> tuple[list[NodeEvent], list[NodeEvent], list[
     reports: list[NodeEvent] = []
     for event in tables.events:
         (rows if not event.is_fault else reports if event.part == "job" else faults).append(event)
-    return rows, faults, reports
+    return rows, _faults(tables, faults), reports
 
 
 def _add_faults(history: History, faults: list[NodeEvent]) -> None:

@@ -82,31 +82,50 @@ def fit(
     spells, incidents_relapse = _spells(history, has_incidents=bool(used))
     verdict = estimate.clustering(spells, lasting)
     model = ClusterModel(spells)
-    frailty = lasting if verdict.contradicted and verdict.frailty == "yes" else None
-    draws = model.draws(verdict.chosen, DRAWS, lasting=frailty) if model.events else [verdict.chosen] * DRAWS
+    draws = _draws(model, verdict, lasting)
     trend = _trend(history)
     wide = spread(history, outages, 1.0)
     total = estimate.rate(len(outages) / wide, up / wide)
     causes, shares = _causes(history, single, verdict, up, rules, wide)
     document = found.FitDocument(
-        format=1, name=name, window=[utc(history.start), utc(history.end)],
-        days=(history.end - history.start) / DAY, nodes=len(history.nodes),
-        gpus_per_node=int(np.median(history.gpus[history.gpus > 0])) if history.gpus.any() else 8,
-        basis=history.basis, node_days=history.in_service / DAY, node_days_up=up, outages=len(outages),
-        open_outages=sum(math.isnan(event.t_end) for event in outages) if history.has_ends else 0,
-        planned=sum(event.planned for event in tables.events), rate=estimated(total, 1000),
-        files=[file_read(source) for source in tables.sources], dropped=dropped_rows(tables),
-        causes=causes, unseen=_unseen(rules, outages, up), unknown_texts=_unknown(outages),
-        repair=_repair(history, single),
+        format=1, name=name, **_watched(history), **_read(tables), node_days_up=up, outages=len(outages),
+        rate=estimated(total, 1000), causes=causes, unseen=_unseen(rules, outages, up),
+        unknown_texts=_unknown(outages), repair=_repair(history, single),
         incidents=[_incidents(history, group, used=group in used, relapse=incidents_relapse) for group in together],
         clustering=_clustering(verdict, draws, model, lasting), trend=trend, detection=_detection(outages),
-        xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
         attribution=_attribution(tables, blame) if blame is not None else None,
         training=summary(tables, history), checks=[],
         findings=[*tables.findings, *_findings(history, verdict, trend, unused), *_onsets(history)],
         not_known=list(NOT_KNOWN), provenance=provenance,
     )  # fmt: skip
     return FittedModel(document, history, verdict, draws, shares)
+
+
+def _watched(history: History) -> dict[str, Any]:
+    """Return what a document says of the window and the nodes of a history."""
+    return {
+        "window": [utc(history.start), utc(history.end)], "days": (history.end - history.start) / DAY,
+        "nodes": len(history.nodes), "basis": history.basis, "node_days": history.in_service / DAY,
+        "gpus_per_node": int(np.median(history.gpus[history.gpus > 0])) if history.gpus.any() else 8,
+        "open_outages": sum(math.isnan(event.t_end) for event in history.outages) if history.has_ends else 0,
+    }  # fmt: skip
+
+
+def _read(tables: Tables) -> dict[str, Any]:
+    """Return what a document says of the files that were read."""
+    return {
+        "files": [file_read(source) for source in tables.sources], "dropped": dropped_rows(tables),
+        "planned": sum(event.planned for event in tables.events),
+        "xid_groups": {str(code): counts for code, counts in sorted(tables.groups.items()) if code},
+    }  # fmt: skip
+
+
+def _draws(model: ClusterModel, verdict: ClusteringVerdict, lasting: Estimate) -> list[Clustering]:
+    """Return joint draws of the parameters of the fit."""
+    if not model.events:
+        return [verdict.chosen] * DRAWS
+    frailty = lasting if verdict.contradicted and verdict.frailty == "yes" else None
+    return model.draws(verdict.chosen, DRAWS, lasting=frailty)
 
 
 def _node_days_up(history: History) -> float:

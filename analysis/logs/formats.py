@@ -7,13 +7,16 @@ a `LogError` that names the file and the line.
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
+import os
 import re
 import zlib
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
 from ettrick.analysis.logs.tables import (
@@ -24,20 +27,20 @@ from ettrick.analysis.logs.tables import (
     NoModelError,
     PartLife,
     UnusedError,
-    digest,
-    peek,
-    size_of,
-    year_of,
-    zone_of,
 )
-from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened, paused_collection
+from ettrick.sim.records import CHUNK, NOTHING, LogError, Moments, column_of, count, flag, opened, paused_collection
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
     from ettrick.analysis.logs.tables import ReaderContext, Rules, Tables
+
+
+LOOK = 1000
+"""Lines that say what kind of log it is."""
 
 
 @paused_collection()
@@ -65,36 +68,59 @@ def read_files(
     """
     sizes = [size_of(file) for file in files]
     total = None if None in sizes else sum(map(int, sizes)) >> 20  # type: ignore[arg-type]
-    seen: dict[str, str] = {}
-    before = 0
+    before, seen = 0, dict[str, str]()
     for file, size in zip(files, sizes, strict=True):
-        kind = (kinds or {}).get(file, "")
-        if kind and kind not in READERS:
-            raise LogError(f"--as {file}={kind}: there is no such format{suggest(kind, READERS)}")
+        kind = _stated_kind(file, kinds or {})
         with opened(file) as stream:
             head = peek(stream, file)
             content = digest(file) if size and sizes.count(size) > 1 else file
             if content in seen:
-                reading.tables.drop(file, f"the same content as {seen[content]}", 1, 0)
-                reading.tables.findings.append(f"{file} has the content of {seen[content]}; it is read once")
+                _skip(file, seen[content], reading.tables)
                 continue
             seen[content] = file
             source = LogFile(file, kind or sniff(head, file, reading.rules))
-            reading.tables.sources.append(source)
-            year = year_of(file, years)
-            clock = Moments(zone_of(file, zones), file, year)
             advance = functools.partial(lambda before, read: progress((before + read) >> 20, total), before)
-            READERS[source.kind](LogReader(source, clock, reading, stream, advance))
-            reading.tables.findings[:0] = _findings(source, clock)
-        _refuse_unused(source, reading.tables)
+            _read_file(source, reading, stream, zones, years, advance)
         before += size or 0
         progress(before >> 20, total)
+    _close(reading)
+
+
+def _close(reading: ReaderContext) -> None:
+    """Make of what waited until all files were read what it takes several of them to understand."""
     reconcile.join_names(reading)
     reconcile.leave_out_strays(reading)
     slurm.close(reading.tables)
     training.close(reading)
     health.close(reading)
     reading.tables.close_findings()
+
+
+def _stated_kind(file: str, kinds: Mapping[str, str]) -> str:
+    """Return of what kind a file is stated to be; nothing if that is to be seen."""
+    kind = kinds.get(file, "")
+    if kind and kind not in READERS:
+        raise LogError(f"--as {file}={kind}: there is no such format{suggest(kind, READERS)}")
+    return kind
+
+
+def _skip(file: str, first: str, tables: Tables) -> None:
+    """Leave out a file that has the content of another one."""
+    tables.drop(file, f"the same content as {first}", 1, 0)
+    tables.findings.append(f"{file} has the content of {first}; it is read once")
+
+
+def _read_file(
+    source: LogFile, reading: ReaderContext, stream: io.BufferedReader[Any], zones: Sequence[str],
+    years: Sequence[str], advance: Callable[[int], None],
+) -> None:  # fmt: skip
+    """Read one file by the reader of its kind, and refuse it if nothing of it is used."""
+    reading.tables.sources.append(source)
+    year = year_of(source.file, years)
+    clock = Moments(zone_of(source.file, zones), source.file, year)
+    READERS[source.kind](LogReader(source, clock, reading, stream, advance))
+    reading.tables.findings[:0] = _findings(source, clock)
+    _refuse_unused(source, reading.tables)
 
 
 def _findings(source: LogFile, clock: Moments) -> Iterator[str]:
@@ -129,6 +155,86 @@ def _refuse_unused(source: LogFile, tables: Tables) -> None:
             f"lines, {reason.number:,}: {reason.rule}"
         )
 
+
+def size_of(file: str) -> int | None:
+    """Return the bytes of a file; ``None`` of standard input."""
+    try:
+        return None if file == "-" else os.stat(file).st_size  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
+    """Return the first lines of a file without reading them, or refuse what is no text.
+
+    Raises
+    ------
+    LogError
+        If it is packed otherwise than by gzip, of another encoding, or empty.
+    """
+    try:
+        head = stream.peek(CHUNK)[: LOOK * 300]
+    except (OSError, EOFError, zlib.error) as error:
+        raise LogError(f"{file}: cannot be unpacked ({error})") from None
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise LogError(f"{file}:1: is UTF-16 text; convert it with iconv -f UTF-16 -t UTF-8")
+    if b"\0" in head:
+        line = head[: head.index(b"\0")].count(b"\n") + 1
+        raise LogError(
+            f"{file}:{line}: is no text (it holds a zero byte); unpack it first, or give it on standard input"
+        )
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()[:LOOK]
+    if not any(line.strip() for line in lines):
+        raise LogError(f"{file}: is empty")
+    return lines
+
+
+def digest(file: str) -> str:
+    """Return a digest of a file, so that one that is given twice does not count twice."""
+    if file == "-":
+        return ""
+    with Path(file).open("rb") as content:
+        return hashlib.file_digest(content, "blake2b").hexdigest()
+
+
+def zone_of(file: str, zones: Sequence[str]) -> ZoneInfo | None:
+    """Return the zone of the local times of a file.
+
+    Raises
+    ------
+    LogError
+        If there is no such zone.
+    """
+    zone = _stated_of(file, zones)
+    try:
+        return ZoneInfo(zone) if zone else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        from zoneinfo import available_timezones
+
+        raise LogError(f"--timezone {zone}: there is no such zone{suggest(zone, available_timezones())}") from None
+
+
+def year_of(file: str, years: Sequence[str]) -> int:
+    """Return the year in which the dates of a file begin that have none; 0 if it is not stated.
+
+    Raises
+    ------
+    LogError
+        If it is no year.
+    """
+    year = _stated_of(file, years)
+    if year and not re.fullmatch("(19|20)[0-9]{2}", year):
+        raise LogError(f"--year {year}: is no year such as 2025")
+    return int(year or 0)
+
+
+def _stated_of(file: str, texts: Sequence[str]) -> str:
+    """Return what options such as ``FILE=VALUE``, or ``VALUE`` for all files, state of a file; the last that fits."""
+    options = (text.rpartition("=") for text in reversed(texts))
+    return next((value for name, equals, value in options if not equals or name in (file, Path(file).name)), "")
+
+
+# Which kind of log it is.
 
 _JSON = (
     ("goodput", r'"job_name\\?"[^{}]*"\w+_(start|end)_time\\?"|"\w+_(start|end)_time\\?"[^{}]*"job_name\\?"'),

@@ -139,11 +139,7 @@ def run(
     NoModelError
         If no model can be fitted.
     """
-    try:
-        topology = Path(request.topology) if request.topology else None
-        site = slurm_conf.site(Path(request.slurm), topology) if request.slurm else None
-    except slurm_conf.SlurmError as error:
-        raise LogError(str(error)) from None
+    site = _site(request)
     tables, reading = read(request, reading_progress)
     if any(source.kind == "lives" for source in tables.sources):
         return _of_lives(request, tables, provenance)
@@ -152,8 +148,7 @@ def run(
     together = incidents(history)
     whose = blame(tables, history, reading.rules, reading.hosts) if tables.attempts else None
     if request.hider is not None:
-        causes = {*reading.rules.causes, *reading.rules.causes.values()}
-        anonymise.of_tables(tables, history, reading.hosts, causes, request.hider)
+        anonymise.of_tables(tables, history, reading.hosts, reading.rules.cause_names, request.hider)
         site = anonymise.of_site(site, request.hider) if site is not None else None
         provenance = provenance.model_copy(update={"command": "ettrick fit --anonymise"})
     tables.findings += site.contradictions(history.nodes) if site is not None else []
@@ -161,14 +156,30 @@ def run(
         fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
     # Only tables name nodes, users and jobs; what a document, a bundle and a report say leaves the folder.
     fitted = replace(fitted, document=anonymise.of_document(fitted.document, tables))
-    traces, swings, more = check.of_model(fitted, request.simulations, progress)
+    return _checked(fitted, tables, site, request.simulations, progress)
+
+
+def _site(request: FitOptions) -> slurm_conf.SlurmScenario | None:
+    """Return what the files of Slurm say; ``None`` without them."""
+    try:
+        topology = Path(request.topology) if request.topology else None
+        return slurm_conf.site(Path(request.slurm), topology) if request.slurm else None
+    except slurm_conf.SlurmError as error:
+        raise LogError(str(error)) from None
+
+
+def _checked(
+    fitted: FittedModel, tables: Tables, site: slurm_conf.SlurmScenario | None, simulations: int, progress: Progress
+) -> FitResult:
+    """Return the fit with its files, beside what simulations of the model, and of the jobs, give."""
+    history = fitted.history
+    traces, swings, more = check.of_model(fitted, simulations, progress)
     entries = write.sources(fitted, swings=swings)
     checks = check.compare(check.trace_of(history), traces, has_ends=history.has_ends)
     alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
     load = workload.workload(fitted, tables, site)
     files = write.files(fitted, tables, entries, alternative, load, site)
     cost, backtest, of_scenarios = _simulations(fitted, load, files, progress)
-    more += of_scenarios
     outside = [
         f"{row.name}: {row.data:.3g} in the data, {row.low:.3g} to {row.high:.3g} in simulations of the model"
         for row in checks
@@ -183,7 +194,7 @@ def run(
             "cost": cost,
             "streams": [] if load is None else load.streams,
             "backtest": backtest,
-            "findings": [*fitted.document.findings, *outside, *more],
+            "findings": [*fitted.document.findings, *outside, *more, *of_scenarios],
         }
     )
     return FitResult(document, files, fitted, tables)

@@ -578,6 +578,9 @@ def _order(settings: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
     return order
 
 
+_HEAD = "ClusterName SchedulerType PriorityType PreemptType SelectType SlurmdTimeout JobRequeue"
+"""Settings that the head of a new scenario names."""
+
 LOAD = 0.7
 """Share of the GPUs that the jobs of a new scenario ask for [-]; assumed."""
 
@@ -602,35 +605,38 @@ def scenario(
         If what is asked for is no scenario.
     """
     slurm_site = site(slurm, topology, accelerator)
-    partitions = slurm_site.partitions(slurm_site.nodes)
+    settings = slurm_site.settings
     tier = {"interval": "30 min", "mode": "async", "stall": "5 s", "write": "1 min", "restore": "1 min"}
     content = {
         "name": name,
         "description": f"{len(slurm_site.nodes):,} nodes as {slurm.name} has them.",
         "cluster": slurm_site.cluster,
         "horizon": horizon,
-        **({"partitions": partitions} if partitions else {}),
+        **_stated(partitions=slurm_site.partitions(slurm_site.nodes) or None),
         "streams": _jobs(slurm_site),
         "scheduler": slurm_site.scheduler,
         "failures": [{"use": failures}],
-        **_detection(slurm_site.settings.get("slurmdtimeout", ""), recovery),
+        **_detection(settings.get("slurmdtimeout", ""), recovery),
         "checkpoint": {"tiers": [tier]},
         "recovery": {"use": recovery},
         "repair": {"time": "1 d"},
-        "assumptions": [
-            f"the jobs: {percent_text(LOAD, 0)} of the GPUs, jobs of one node to a quarter of the partition, for 2 h "
-            "at the median, limit 7 d without MaxTime: in no file of Slurm; ettrick fit --slurm-conf has yours",
-            "a checkpoint stalls a job 5 s every 30 min: in no file of Slurm",
-            f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
-            "repair 1 d: in no file of Slurm",
-            *slurm_site.assumed,
-        ],
+        "assumptions": [*_assumptions(failures), *slurm_site.assumed],
     }
     sim.parse(content)
     head = [f"# From {slurm.name}" + (f" and {topology.name}" if topology else "") + ".", "#"]
-    keys = ("ClusterName", "SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
-    head += [f"# {key}={slurm_site.settings[key.lower()]}" for key in keys if key.lower() in slurm_site.settings]
+    head += [f"# {key}={settings[key.lower()]}" for key in _HEAD.split() if key.lower() in settings]
     return "\n".join([*head, sim.dump(content)]), slurm_site
+
+
+def _assumptions(failures: str) -> list[str]:
+    """Return what a new scenario takes for granted, for no file of Slurm says it."""
+    return [
+        f"the jobs: {percent_text(LOAD, 0)} of the GPUs, jobs of one node to a quarter of the partition, for 2 h "
+        "at the median, limit 7 d without MaxTime: in no file of Slurm; ettrick fit --slurm-conf has yours",
+        "a checkpoint stalls a job 5 s every 30 min: in no file of Slurm",
+        f"failures as in {failures}: replace them by those of your logs (ettrick fit)",
+        "repair 1 d: in no file of Slurm",
+    ]
 
 
 def _jobs(site: SlurmScenario) -> list[dict[str, Any]]:

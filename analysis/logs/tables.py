@@ -8,23 +8,19 @@ Times are seconds since 1970 in UTC; names of nodes and jobs are text. Every row
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import json
 import math
-import os
 import re
 import zlib
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from ettrick.analysis.results.files import csv_text
 from ettrick.sim import records
 from ettrick.sim.records import NOTHING, LogError, Moments, StrayError, Table, Unpacked, full_state
-from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     import io
@@ -434,6 +430,11 @@ class Rules:
         self.repair_of, self.node_state = often(self._repair_of), often(self._node_state)
         self.job_state, self.kubernetes_rule = often(self._job_state), often(self._kubernetes_rule)
 
+    @property
+    def cause_names(self) -> set[str]:
+        """Names of causes, and of the faults that they are."""
+        return {*self.causes, *self.causes.values()}
+
     def _rows(self, table: str) -> list[Any]:
         """Return the entries of a list; the first that matches decides."""
         return [entry for part in self._parts for entry in part.get(table, ())]
@@ -549,9 +550,6 @@ def _first(rules: Sequence[tuple[re.Pattern[str], str]], text: str) -> tuple[int
 
 # A file while it is read: opened, unpacked, cut into lines, and what was not used of it counted.
 
-LOOK = 1000
-"""Lines that say what kind of log it is."""
-
 
 @dataclass
 class ReaderContext:
@@ -626,11 +624,11 @@ class LogReader:
         """Return a moment [s], or what an empty one stands for; a number is of the unit that its column states."""
         if text.lower() in NOTHING:
             return empty
-        name = self._table.name_of(role) if self._table is not None else ""
+        name = self._name_of(role)
         zone = records.end_of(name, records.ZONES)
         clock = self._utc if zone in ("utc", "gmt", "z") else self.clock
-        if self._table is not None and (unit := records.unit_of(name)):
-            return records.number(self._table.clear(text)) * unit
+        if unit := records.unit_of(name):
+            return records.number(self._clear(text)) * unit
         try:
             return clock.read(text, line, role if role == "start" else "")
         except StrayError:
@@ -657,13 +655,12 @@ class LogReader:
         ValueError
             If it is no length of time, or may be two.
         """
-        assert self._table is not None, "lengths are read of a table"
         if re.fullmatch(r"\d+:\d\d", text):
-            seconds = records.CLOCKS.get(records.end_of(self._table.name_of(role), records.CLOCKS))
+            seconds = records.CLOCKS.get(records.end_of(self._name_of(role), records.CLOCKS))
             if seconds is not None:
                 return records.duration(text + seconds)
             raise ValueError(f"'{text}', which is hours and minutes, or minutes and seconds: write 01:30:00")
-        text = self._table.clear(text)
+        text = self._clear(text)
         try:
             value = records.number(text)
         except ValueError:
@@ -711,14 +708,21 @@ class LogReader:
         LogError
             If the name does not state it.
         """
-        assert self._table is not None, "units are asked for while a table is read"
-        name = self._table.name_of(role)
-        if name and not records.unit_of(name):
+        name, table = self._name_of(role), self._table
+        if table is not None and name and not records.unit_of(name):
             raise LogError(
-                f"{self.file}:{self._table.line}: column '{name}' does not say its unit; call it {role}_s, {role}_min, "
+                f"{self.file}:{table.line}: column '{name}' does not say its unit; call it {role}_s, {role}_min, "
                 f"{role}_h or {role}_days"
             )
         return records.unit_of(name)
+
+    def _name_of(self, role: str) -> str:
+        """Return the name of the column that has a role; nothing if none has it, or no table is read."""
+        return self._table.name_of(role) if self._table is not None else ""
+
+    def _clear(self, text: str) -> str:
+        """Return a field of the table that is read without what stands in numbers for reading alone."""
+        return self._table.clear(text) if self._table is not None else text
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the lines with their numbers; a file that ends early, as a cut gzip file does, ends here too."""
@@ -861,81 +865,3 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(content), dict) and len(content) > 2
     except (ValueError, RecursionError):
         return False
-
-
-def size_of(file: str) -> int | None:
-    """Return the bytes of a file; ``None`` of standard input."""
-    try:
-        return None if file == "-" else os.stat(file).st_size  # noqa: PTH116
-    except OSError:
-        return 0
-
-
-def peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
-    """Return the first lines of a file without reading them, or refuse what is no text.
-
-    Raises
-    ------
-    LogError
-        If it is packed otherwise than by gzip, of another encoding, or empty.
-    """
-    try:
-        head = stream.peek(records.CHUNK)[: LOOK * 300]
-    except (OSError, EOFError, zlib.error) as error:
-        raise LogError(f"{file}: cannot be unpacked ({error})") from None
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise LogError(f"{file}:1: is UTF-16 text; convert it with iconv -f UTF-16 -t UTF-8")
-    if b"\0" in head:
-        line = head[: head.index(b"\0")].count(b"\n") + 1
-        raise LogError(
-            f"{file}:{line}: is no text (it holds a zero byte); unpack it first, or give it on standard input"
-        )
-    lines = head.decode("utf-8-sig", errors="replace").splitlines()[:LOOK]
-    if not any(line.strip() for line in lines):
-        raise LogError(f"{file}: is empty")
-    return lines
-
-
-def digest(file: str) -> str:
-    """Return a digest of a file, so that one that is given twice does not count twice."""
-    if file == "-":
-        return ""
-    with Path(file).open("rb") as content:
-        return hashlib.file_digest(content, "blake2b").hexdigest()
-
-
-def zone_of(file: str, zones: Sequence[str]) -> ZoneInfo | None:
-    """Return the zone of the local times of a file.
-
-    Raises
-    ------
-    LogError
-        If there is no such zone.
-    """
-    zone = _stated_of(file, zones)
-    try:
-        return ZoneInfo(zone) if zone else None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        from zoneinfo import available_timezones
-
-        raise LogError(f"--timezone {zone}: there is no such zone{suggest(zone, available_timezones())}") from None
-
-
-def year_of(file: str, years: Sequence[str]) -> int:
-    """Return the year in which the dates of a file begin that have none; 0 if it is not stated.
-
-    Raises
-    ------
-    LogError
-        If it is no year.
-    """
-    year = _stated_of(file, years)
-    if year and not re.fullmatch("(19|20)[0-9]{2}", year):
-        raise LogError(f"--year {year}: is no year such as 2025")
-    return int(year or 0)
-
-
-def _stated_of(file: str, texts: Sequence[str]) -> str:
-    """Return what options such as ``FILE=VALUE``, or ``VALUE`` for all files, state of a file; the last that fits."""
-    options = (text.rpartition("=") for text in reversed(texts))
-    return next((value for name, equals, value in options if not equals or name in (file, Path(file).name)), "")

@@ -38,11 +38,11 @@ from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.pipeline import history_of, read
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.logs.training import LEAST_DRIFT, WEEK, StepStretches, of_steps, phases_of
+from ettrick.analysis.logs.weeks import CAUSE, WeekRecord, causes_of
 from ettrick.analysis.metrics import bucket_label
-from ettrick.analysis.results.files import csv_text
 from ettrick.analysis.results.fitted import AlarmSummary, LimitsSummary, TrackDocument, Tracked, WeekSummary
-from ettrick.sim import JOB_BUCKETS, records
-from ettrick.sim.records import LogError, Table, lines
+from ettrick.sim import JOB_BUCKETS
+from ettrick.sim.records import LogError
 from ettrick.sim.units import DAY
 from ettrick.sim.yamlfile import suggest
 
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 HEADLINES = {"productive": -1, "outages": 1, "unavailability": 1, "interruptions": 1}
 """The metrics that may alarm, and the sign of what is worse; all others explain."""
 
-WEEKS = "weeks.csv"
-
 DRAWS, EACH, YEAR = 200, 10, 52
 """Draws of the parameters, weeks of each for a rare shape of row (2,000 together), and for that of most rows."""
 
@@ -75,40 +73,6 @@ FALSE_ALARMS = 0.05
 """Share of the simulated years with an alarm, at most."""
 
 REFERENCE = 0.5
-_CAUSE = "outages: "
-_FIELDS = ("week", "days", "job", "gpus", "node_days", "model")
-_KNOWN = (*JOB_BUCKETS, "outages", "unavailability", "step_time")
-_COLUMNS = (*_FIELDS, *_KNOWN)
-
-
-class WeekRecord(NamedTuple):
-    """What was measured in a week, or in the replications of a result folder.
-
-    Parameters
-    ----------
-    week
-        Its first day, or the name of the folder.
-    days
-        Its length [d].
-    job, gpus
-        The job and its GPUs; nothing and 0 for those of the model.
-    node_days
-        Nodes in service, times days; 0 for the nodes of the model.
-    values
-        Shares of the job's GPU-time by bucket, ``outages``, ``unavailability`` [-], ``step_time`` over the
-        reference [-], and ``outages: CAUSE``.
-    model
-        Digest of the model in force when the row was written.
-    """
-
-    week: str
-    days: float
-    job: str
-    gpus: int
-    node_days: float
-    values: dict[str, float]
-    model: str = ""
-    replications: int = 1
 
 
 class Shape(NamedTuple):
@@ -119,134 +83,13 @@ class Shape(NamedTuple):
     nodes: int
     replications: int
 
-
-# Measured rows: the history of a folder, logs, results of Ettrick.
-
-
-def rows_of(path: Path) -> list[WeekRecord]:
-    """Return the rows of a CSV file of weeks.
-
-    Raises
-    ------
-    LogError
-        If the file cannot be read, or a row says what cannot be; it names file and line.
-    """
-    table = _table(str(path), lines(str(path)))
-    strange = next((role for role in table.columns if role not in _COLUMNS and not role.startswith(_CAUSE)), None)
-    if strange is not None:
-        raise LogError(f"{path}:{table.line}: unknown column '{strange}'{suggest(strange, _COLUMNS)}")
-    weeks: set[str] = set()
-
-    def read(cells: dict[str, str], _line: int) -> WeekRecord:
-        row = _row(cells)
-        if row.week in weeks:
-            raise ValueError(f"the week {row.week} is there twice")
-        weeks.add(row.week)
-        return row
-
-    return joined(table.read(read), ())
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the mean of whole runs, and not a week."""
+        return self.replications > 1
 
 
-def _row(cells: dict[str, str]) -> WeekRecord:
-    """Return a row of a table of weeks."""
-    values = {name: _number(text, name) for name, text in cells.items() if name not in _FIELDS and text}
-    total = sum(values.get(name, 0.0) for name in JOB_BUCKETS)
-    if total > 1.001:
-        raise ValueError(f"the shares of the job's time add up to {total:.4g}, and 1 is all of it")
-    week = cells["week"]
-    try:
-        begin_of(week)
-    except ValueError:
-        raise ValueError(f"week: '{week}' is no date such as 2025-02-03") from None
-    usual = {"days": "7", "gpus": "0", "node_days": "0"}
-    days, gpus, node_days = (_number(cells.get(name) or text, name) for name, text in usual.items())
-    if days <= 0:
-        raise ValueError("days: must be above 0")
-    return WeekRecord(week, days, cells.get("job", ""), int(gpus), node_days, values, cells.get("model", ""))
-
-
-def _table(file: str, numbered: Iterable[tuple[int, str]]) -> Table:
-    """Return a table by the names of its own columns, of which `week` is needed."""
-    numbered = iter(numbered)
-    first = list(itertools.islice(numbered, 1))
-    roles = {name.lower() if name.lower() in _COLUMNS else name: (name,) for name in Table(first, file, {}, ()).header}
-    return Table(itertools.chain(first, numbered), file, {"week": ("week",), **roles}, ("week",))
-
-
-def begin_of(week: str) -> float:
-    """Return when a week begins [s since 1970]; without an offset, in UTC."""
-    begin = datetime.fromisoformat(week)
-    return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
-
-
-def _number(text: str, name: str) -> float:
-    try:
-        value = records.number(text)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    if value > 1 and name in (*JOB_BUCKETS, "unavailability"):
-        raise ValueError(f"{name}: must be a share from 0 to 1, not {text}")
-    return value
-
-
-def as_csv(rows: Sequence[WeekRecord]) -> str:
-    """Return rows as the file that `rows_of` reads."""
-    names = [name for name in _KNOWN if any(name in row.values for row in rows)]
-    names += sorted(_causes_of(rows))
-    heads = ((row.week, f"{row.days:g}", row.job, row.gpus or "", f"{row.node_days:.6g}", row.model) for row in rows)
-    values = ([f"{row.values[name]:.6g}" if name in row.values else "" for name in names] for row in rows)
-    return csv_text([[*_FIELDS, *names], *([*head, *cells] for head, cells in zip(heads, values, strict=True))])
-
-
-def _causes_of(rows: Iterable[WeekRecord]) -> set[str]:
-    return {name for row in rows for name in row.values if name.startswith(_CAUSE)}
-
-
-def is_table(file: str) -> bool:
-    """Return whether a file is a CSV of weeks, by its header."""
-    try:
-        return file != "-" and bool(_table(file, itertools.islice(lines(file), 1)))
-    except LogError:
-        return False
-
-
-def mean_shares(rows: Sequence[WeekRecord]) -> dict[str, float]:
-    """Return the mean share of each bucket over the days of the rows that have it."""
-    pairs = {name: [(row.days, row.values[name]) for row in rows if name in row.values] for name in JOB_BUCKETS}
-    return {
-        name: math.fsum(days * share for days, share in shares) / sum(days for days, _ in shares)
-        for name, shares in pairs.items()
-        if shares
-    }
-
-
-def joined(history: Iterable[WeekRecord], more: Iterable[WeekRecord]) -> list[WeekRecord]:
-    """Return rows in order of time; of a week that both have, the new one.
-
-    Raises
-    ------
-    LogError
-        If two weeks overlap: what happened in both would count twice.
-    """
-    rows = sorted({row.week: row for row in (*history, *more)}.values(), key=lambda row: begin_of(row.week))
-    for row, after in itertools.pairwise(rows):
-        if begin_of(row.week) + row.days * DAY > begin_of(after.week) + 60:
-            raise LogError(
-                f"the weeks {row.week} and {after.week} overlap; begin at a week that is known or after the last one "
-                f"(--since, --window), or take the others out of {WEEKS}"
-            )
-    return rows
-
-
-def last_known(folder: Path, rows: Sequence[WeekRecord]) -> float | None:
-    """Return from when on weeks are new [s since 1970]: after the rows, or the full hour after what was fitted."""
-    if rows:
-        return begin_of(rows[-1].week) + rows[-1].days * DAY
-    try:
-        end = json.loads((folder / "fit.json").read_bytes())["window"][1]
-        return math.ceil(datetime.fromisoformat(end).timestamp() / 3600) * 3600.0
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
+# Measured rows: of logs, and of results of Ettrick.
 
 
 def measured_rows(
@@ -337,7 +180,7 @@ def _of_nodes(
         if low <= event.t < high:
             counts[sources.get(event.incident, event.cause)] += 1
     names = dict.fromkeys((*model.causes, *counts))
-    values = {"outages": float(counts.total()), **{_CAUSE + name: float(counts[name]) for name in names}}
+    values = {"outages": float(counts.total()), **{CAUSE + name: float(counts[name]) for name in names}}
     if history.has_ends and service:
         values["unavailability"] = down / service
     return service / DAY, values
@@ -435,7 +278,7 @@ class TrackedModel:
 
     def names(self, *, whole: bool) -> list[str]:
         """Return the metrics that `simulate` returns; those of whole runs where rows are means of replications."""
-        more = ["interruptions"] if whole else ["outages", *(_CAUSE + name for name in self.causes)]
+        more = ["interruptions"] if whole else ["outages", *(CAUSE + name for name in self.causes)]
         return [*JOB_BUCKETS, "unavailability", *more]
 
     def simulate(self, shape: Shape, weeks: int, progress: Progress) -> FloatArray:
@@ -446,7 +289,7 @@ class TrackedModel:
         sim.ScenarioError
             If the job does not fit into the nodes.
         """
-        whole = shape.replications > 1
+        whole = shape.is_whole
         width = shape.days * DAY
         changes = [f"cluster.nodes={shape.nodes}"] if shape.nodes != self.nodes else []
         if shape.gpus != self.gpus:
@@ -661,22 +504,17 @@ def track(
         raise LogError(f"the rows are of job '{strange}', the model in force has '{model.job}' (--job says which)")
     seen = _measured_headlines(rows)
     simulated = _simulated(rows, model, progress)
-    shape = next(iter(simulated))
-    names, is_whole = model.names(whole=shape.replications > 1), shape.replications > 1
-    places = [names.index(name) for name in seen if name in names]
-    if is_whole:
-        limit = _limits_of_rows(seen, len(rows))
-    else:
-        limit = limits([names[place] for place in places], simulated[shape][:, :, places])
+    shape, predicted = next(iter(simulated.items()))
+    limit = _limits_of_rows(seen, len(rows)) if shape.is_whole else _limits_of_weeks(seen, model, predicted)
     weeks = _rows(rows, model, simulated, seen)
     alarms = _alarms(weeks, limit, threshold)
-    findings = [*of_logs, *(() if is_whole else since(weeks)), *_of_models(rows, model)]
-    findings += [f"{name}: not measured" for name in HEADLINES if name not in seen and name in names]
+    names = [name for name in HEADLINES if name not in seen and name in model.names(whole=shape.is_whole)]
+    findings = [*of_logs, *(() if shape.is_whole else since(weeks)), *_of_models(rows, model)]
     return TrackDocument(
-        name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=simulated[shape][:, :, 0].size,
-        threshold=threshold,
-        limits=limit, weeks=weeks, alarms=alarms, regression=any(alarm.confirmed for alarm in alarms),
-        findings=findings, provenance=provenance,
+        name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=predicted[:, :, 0].size,
+        threshold=threshold, limits=limit, weeks=weeks, alarms=alarms, provenance=provenance,
+        regression=any(alarm.confirmed for alarm in alarms),
+        findings=[*findings, *(f"{name}: not measured" for name in names)],
     )  # fmt: skip
 
 
@@ -686,7 +524,7 @@ def _simulated(rows: Sequence[WeekRecord], model: TrackedModel, progress: Progre
     common = shapes.most_common(1)[0][0]
     simulated: dict[Shape, FloatArray] = {}
     for number, shape in enumerate(shapes):
-        weeks = 1 if shape.replications > 1 else YEAR if shape == common else EACH
+        weeks = 1 if shape.is_whole else YEAR if shape == common else EACH
         report = lambda done, _total, base=number * DRAWS: progress(base + done, len(shapes) * DRAWS)  # noqa: E731
         simulated[shape] = model.simulate(shape, weeks, report)
     return {common: simulated[common], **simulated}
@@ -704,6 +542,13 @@ def _limits_of_rows(names: Sequence[str], count: int) -> LimitsSummary:
     """Return the limits of a row or two, each of many replications, of which each has its share of false alarms."""
     sudden = NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / len(names) / count)
     return LimitsSummary(sudden=dict.fromkeys(names, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
+
+
+def _limits_of_weeks(seen: Iterable[str], model: TrackedModel, predicted: FloatArray) -> LimitsSummary:
+    """Return the limits of the metrics of weeks that were measured."""
+    columns = {name: index for index, name in enumerate(model.names(whole=False)) if name in seen}
+    names = [name for name in seen if name in columns]
+    return limits(names, predicted[:, :, [columns[name] for name in names]])
 
 
 def _of_models(rows: Sequence[WeekRecord], model: TrackedModel) -> list[str]:
@@ -724,12 +569,12 @@ def _rows(
 ) -> list[WeekSummary]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
-    causes = _causes_of(rows)
+    causes = causes_of(rows)
     log_likelihood = np.zeros(DRAWS)
     weeks = []
     for row in rows:
         shape = _shape(row, model)
-        is_whole = shape.replications > 1
+        is_whole = shape.is_whole
         names = model.names(whole=is_whole)
         predicted = _means(simulated[shape], shape.replications) if is_whole else simulated[shape]
         weights = np.full(len(predicted), 1 / len(predicted)) if is_whole else weights_of(log_likelihood)
@@ -768,7 +613,7 @@ def _unpredicted(row: WeekRecord, causes: Iterable[str]) -> dict[str, Tracked]:
     """Return what no draw predicts: steps of the reference time, and outages of causes that the model does not have."""
     means = {"step_time": 1.0} | (dict.fromkeys(sorted(causes), 0.0))
     # Where the causes that a row has add up to its outages, it has none of any other cause.
-    total = sum(value for name, value in row.values.items() if name.startswith(_CAUSE))
+    total = sum(value for name, value in row.values.items() if name.startswith(CAUSE))
     has_all_causes = row.values.get("outages") == total
     return {
         name: Tracked(measured=row.values.get(name, 0.0), mean=mean, low=None, median=None, high=None)
@@ -862,7 +707,7 @@ def moved(weeks: Sequence[WeekSummary], metric: str, sign: int) -> list[str]:
             measured, mean = (sum(getattr(m, part) or 0.0 for _, m in metrics) for part in ("measured", "mean"))
             means[name] = measured / len(metrics), mean / len(metrics)
     causes = list(_causes_moved(weeks, means, sign))
-    if metric not in ("outages", "unavailability") or not any(name.startswith(_CAUSE) for name in means):
+    if metric not in ("outages", "unavailability") or not any(name.startswith(CAUSE) for name in means):
         causes += _time_moved(means, sign)
     return [text for _, text in sorted(causes, reverse=True)[:3]]
 
@@ -879,13 +724,13 @@ def _causes_moved(
     all_lost = 1 - means.get("productive", (0.0, 0.0))[1]
     of_one = 100 * all_lost / max(means.get("outages", (0.0, 0.0))[1], 0.01)
     for name, (measured, mean) in means.items():
-        if not name.startswith(_CAUSE):
+        if not name.startswith(CAUSE):
             continue
         scores = [metric.z or 0.0 for _, metric in _measured(weeks, name)]
         is_unknown = not mean and sign * measured > 0
         if is_unknown or sign * sum(scores) / math.sqrt(len(scores)) > 2:
             beside = "none in the model" if is_unknown else f"{mean:.3g} predicted"
-            yield sign * (measured - mean) * of_one, f"{name.removeprefix(_CAUSE)} {measured:.3g} a week, {beside}"
+            yield sign * (measured - mean) * of_one, f"{name.removeprefix(CAUSE)} {measured:.3g} a week, {beside}"
 
 
 def _time_moved(means: Mapping[str, tuple[float, float]], sign: int) -> Iterator[tuple[float, str]]:
@@ -906,7 +751,7 @@ def _time_moved(means: Mapping[str, tuple[float, float]], sign: int) -> Iterator
 
 def since(weeks: Sequence[WeekSummary]) -> list[str]:
     """Return since when single causes, and the time of a step, are otherwise, each by its own weeks."""
-    names = [name for name in dict.fromkeys(name for week in weeks for name in week.metrics) if name.startswith(_CAUSE)]
+    names = [name for name in dict.fromkeys(name for week in weeks for name in week.metrics) if name.startswith(CAUSE)]
     result = [text for name in names if (text := _cause_since(weeks, name, estimate.FALSE_CHANGES / len(names)))]
     steps = [(week.week, m.measured) for week in weeks if (m := week.metrics.get("step_time")) is not None]
     level = estimate.level_change([value or 0.0 for _, value in steps])
@@ -924,5 +769,5 @@ def _cause_since(weeks: Sequence[WeekSummary], name: str, chance: float) -> str:
     change = estimate.rate_change([metric.measured or 0.0 for _, metric in measured], exposure)
     if change is None or change.chance >= chance:
         return ""
-    day, cause = measured[change.at][0].week, name.removeprefix(_CAUSE)
+    day, cause = measured[change.at][0].week, name.removeprefix(CAUSE)
     return f"{cause}: {change.before:.2g} a week before {day}, {change.after:.2g} since"

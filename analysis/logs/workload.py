@@ -79,6 +79,11 @@ class LoggedJob(LoggedAttempt):
     """Attempts that a node ended."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it ran on GPUs, and no longer does."""
+        return self.elapsed > 0 and self.gpus > 0 and not math.isnan(self.t_end)
+
+    @property
     def wait(self) -> float:
         """From being eligible to the first start [s]."""
         return max(self.t_start - self.t_eligible, 0.0)
@@ -113,24 +118,33 @@ def workload(fitted: FittedModel, tables: Tables, site: SlurmScenario | None = N
     """Return what the job records say; ``None`` with too few jobs that ran."""
     history, per_node = fitted.history, fitted.document.gpus_per_node
     jobs = jobs_of(tables, per_node)
-    ran = [job for job in jobs if job.elapsed > 0 and job.gpus and not math.isnan(job.t_end)]
+    ran = [job for job in jobs if job.has_ended]
     if len(ran) < SOME:
         return None
     origin, begin, end = _compared(jobs, ran)
     chain = _chain(ran, len(history.nodes) * per_node)
     assumed: list[str] = []
     partitions = _partitions(ran, chain, history, site, assumed, per_node)
-    if site is None:
-        assumed.append("the scheduler: the preset slurm; --slurm-conf FILE says more")
-    if all(math.isnan(job.limit) for job in ran):
-        assumed.append("limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time")
+    assumed += _assumed(ran, site)
     scheduler, priority = (dict(site.scheduler), site.priority) if site is not None else ({"use": "slurm"}, {})
-    assumed += site.assumed if site is not None else []
     streams = _streams([job for job in ran if job.job not in chain], ran, partitions, priority, (origin, end))
     return SiteWorkload(
         jobs, frozenset(chain), origin, begin, end, [summary for _, summary in streams],
         [entry for entry, _ in streams], partitions, scheduler, assumed, priority,
     )  # fmt: skip
+
+
+def _assumed(ran: Sequence[LoggedJob], site: SlurmScenario | None) -> list[str]:
+    """Return what is taken for granted of the queue."""
+    return [
+        *(["the scheduler: the preset slurm; --slurm-conf FILE says more"] if site is None else []),
+        *(
+            ["limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time"]
+            if all(math.isnan(job.limit) for job in ran)
+            else []
+        ),
+        *(site.assumed if site is not None else []),
+    ]
 
 
 def _streams(

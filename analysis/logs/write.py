@@ -246,11 +246,7 @@ def files(
     content = scenario(fitted, tables)
     if site is not None:
         content["cluster"] = {**content["cluster"], **site.cluster}
-    head = (
-        f"# Fitted by ettrick fit to logs of {document.nodes:,} nodes, {document.window[0]} to {document.window[1]}.\n"
-        f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how "
-        "sure each number is.\n"
-    )
+    head = _head(document)
     columns = draws(fitted, entries)
     texts = {
         "events.csv": as_csv(tables.events, NodeEvent),
@@ -272,10 +268,7 @@ def files(
         if load.entries:  # else all jobs are the training job
             fleet = workload.fleet(content, load, entries)
             texts[workload.FLEET] = head + workload.sources_of(load) + sim.dump(fleet)
-            # Only with a training job has the fleet the source of its ends.
-            of_jobs = () if load.chain else (f"failures.{len(entries)}.rate",)
-            of_fleet = {path: column for path, column in columns.items() if path not in of_jobs}
-            texts["fleet-draws.csv"] = _columns_csv({**of_fleet, **workload.stream_draws(load, len(fitted.draws))})
+            texts["fleet-draws.csv"] = _columns_csv(_fleet_draws(load, columns, len(entries), len(fitted.draws)))
             texts["fleet-study.yaml"] = head + sim.dump(study(document, of_fleet=True))
         texts[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
@@ -284,6 +277,24 @@ def files(
         why = "# As failures.yaml, with differences between nodes that the data do not rule out.\n"
         texts[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))
     return texts
+
+
+def _head(document: FitDocument) -> str:
+    """Return the comment with which files begin."""
+    return (
+        f"# Fitted by ettrick fit to logs of {document.nodes:,} nodes, {document.window[0]} to {document.window[1]}.\n"
+        f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how "
+        "sure each number is.\n"
+    )
+
+
+def _fleet_draws(
+    load: SiteWorkload, columns: Mapping[str, Sequence[str]], sources: int, count: int
+) -> dict[str, Sequence[str]]:
+    """Return the draws of the fleet: only with a training job has it the source of its ends, behind those of nodes."""
+    of_jobs = () if load.chain else (f"failures.{sources}.rate",)
+    of_fleet = {path: column for path, column in columns.items() if path not in of_jobs}
+    return {**of_fleet, **workload.stream_draws(load, count)}
 
 
 def _columns_csv(columns: Mapping[str, Sequence[str]]) -> str:

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from ettrick.analysis.logs import track
+from ettrick.analysis.logs import track, weeks
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import TrainingPhase
 from ettrick.analysis.logs.training import StepStretches
@@ -123,7 +123,7 @@ def test_weeks_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
     """A mistake in a file of weeks is one line with its place."""
     (tmp_path / "weeks.csv").write_text(text)
     with pytest.raises(LogError) as caught:
-        track.rows_of(tmp_path / "weeks.csv")
+        weeks.rows_of(tmp_path / "weeks.csv")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -131,11 +131,11 @@ def test_weeks_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
 def test_weeks_come_back_as_they_were(tmp_path: Path) -> None:
     """What is written to weeks.csv is read again the same."""
     rows = [
-        track.WeekRecord(
+        weeks.WeekRecord(
             "2025-01-06", 7.0, "train", 64, 56.0, {"productive": 0.98, "outages": 3.0, "outages: nic": 1.0}
         )
     ]
-    text, path = track.as_csv(rows), tmp_path / "weeks.csv"
+    text, path = weeks.as_csv(rows), tmp_path / "weeks.csv"
     for changed in (
         text,
         f"\ufeff{text}",
@@ -144,8 +144,8 @@ def test_weeks_come_back_as_they_were(tmp_path: Path) -> None:
         text.replace("week", "Week"),
     ):
         path.write_text(changed)
-        assert track.is_table(str(path))
-        assert track.rows_of(path) == rows
+        assert weeks.is_table(str(path))
+        assert weeks.rows_of(path) == rows
 
 
 SCENARIO = """\
@@ -261,7 +261,7 @@ def test_real_weeks_raise_no_alarm(tmp_path: Path) -> None:
     for low in 7.0 * np.arange(49):
         down = (np.minimum(end, low + 7) - np.maximum(start, low)).clip(0).sum() / 2800
         values = {"outages": float(((start >= low) & (start < low + 7)).sum()), "unavailability": float(down)}
-        rows.append(track.WeekRecord(f"{low:03}", 7.0, "", 0, 2800.0, values))
+        rows.append(weeks.WeekRecord(f"{low:03}", 7.0, "", 0, 2800.0, values))
     counts = np.array([row.values["outages"] for row in rows])
     assert 5 <= np.sum(np.abs(counts - counts.mean()) > 3 * math.sqrt(counts.mean())) <= 8
     found = track.track(rows, track.TrackedModel(tmp_path), Provenance(version="", python="", numpy="", command=""))
@@ -324,7 +324,7 @@ def weeks_of_logs(
     after: float | None = None,
     window: tuple[float, float] | None = None,
     nodes: str = NODES,
-) -> tuple[list[track.WeekRecord], list[str]]:
+) -> tuple[list[weeks.WeekRecord], list[str]]:
     """Return the weeks of a CSV of outages, and what is said of them."""
     (folder / "scenario.yaml").write_text(SCENARIO)
     (folder / "nodes.csv").write_text(nodes)
@@ -333,7 +333,7 @@ def weeks_of_logs(
     return track.measured_rows(request, track.TrackedModel(folder), after, lambda _done, _total: None)
 
 
-def counts(rows: list[track.WeekRecord]) -> list[float]:
+def counts(rows: list[weeks.WeekRecord]) -> list[float]:
     """Return the outages of each week."""
     return [row.values["outages"] for row in rows]
 
@@ -375,8 +375,8 @@ def test_weeks_do_not_move_with_the_logs(tmp_path: Path) -> None:
     assert [row.week for row in with_more] == [row.week for row in whole]
     assert with_more[1:] == whole[1:]
     first, _ = weeks_of_logs(tmp_path, FAILURES.splitlines()[0], None, (MONDAY, MONDAY + 5 * 7 * 86400))
-    (tmp_path / "weeks.csv").write_text(track.as_csv(first))
-    known = track.last_known(tmp_path, track.rows_of(tmp_path / "weeks.csv"))
+    (tmp_path / "weeks.csv").write_text(weeks.as_csv(first))
+    known = track.last_known(tmp_path, weeks.rows_of(tmp_path / "weeks.csv"))
     second, _ = weeks_of_logs(tmp_path, f"{FAILURES}n5,2025-03-05T04:00:00,2025-03-05T05:00:00,nic\n", known)
     assert [*first, *second] == whole[:8]
     # An outage that began before the first week is one of it, too.
