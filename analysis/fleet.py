@@ -125,7 +125,7 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     sums = _Sums(fleet, windows)
     accounts = [account for account in {*sums.jobs, *sums.buckets} if account.stream >= 0]
     jobs, buckets, stops = sums.of(accounts)
-    charged, owned = float(buckets[_HELD].sum()), float(fleet.owned[windows].sum())
+    owned = float(fleet.owned[windows].sum())
     level = {name: float(fleet.level(name)[windows].sum()) for name in LEVELS}
     free, allocated = level["free"], float(fleet.allocated[windows].sum())
     part = _part_of_run(fleet, windows)
@@ -143,15 +143,20 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
         "interruptions": Ratio(float(stops[2] + stops[3]), part),
         "interruptions_planned": Ratio(float(stops[3]), part),
         "interruptions_unplanned": Ratio(float(stops[2]), part),
+        **_fairness(prepared, sums.buckets),
     }
-    if len(prepared.tenants) > 1:
-        ratios = np.array([share / claim for share, claim in tenant_shares(prepared, sums.buckets) if claim])
-        metrics["fairness"] = Ratio(float(ratios.sum()) ** 2, len(ratios) * float((ratios**2).sum()))
-    metrics |= _of_jobs("", "", jobs, charged, stops)
+    metrics |= _of_jobs("", "", jobs, buckets, stops)
     for (by, group), group_accounts in slices(prepared, accounts).items():
-        jobs, buckets, stops = sums.of(group_accounts)
-        metrics |= _of_jobs(by, group, jobs, float(buckets[_HELD].sum()), stops)
+        metrics |= _of_jobs(by, group, *sums.of(group_accounts))
     return metrics | of_services
+
+
+def _fairness(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]) -> dict[str, Ratio]:
+    """Return how alike the shares of tenants are to what they are entitled to; nothing for a single one."""
+    if len(prepared.tenants) < 2:
+        return {}
+    ratios = np.array([share / claim for share, claim in tenant_shares(prepared, buckets) if claim])
+    return {"fairness": Ratio(float(ratios.sum()) ** 2, len(ratios) * float((ratios**2).sum()))}
 
 
 def _part_of_run(fleet: FleetResult, windows: slice) -> float:
@@ -216,9 +221,11 @@ def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]
     return [(float(share), float(claim)) for share, claim in pairs]
 
 
-def _of_jobs(by: str, group: str, jobs: Mapping[str, float], charged: float, stops: FloatArray) -> dict[str, Ratio]:
+def _of_jobs(
+    by: str, group: str, jobs: Mapping[str, float], buckets: FloatArray, stops: FloatArray
+) -> dict[str, Ratio]:
     """Return the metrics of some jobs; preemptions are per 1,000 GPU-hours that they held."""
-    work = charged / (1000 * HOUR)
+    work = float(buckets[_HELD].sum()) / (1000 * HOUR)
     plain = {
         "ettr": Ratio(jobs["useful"], jobs["requested"]),
         "ettr_no_queue": Ratio(jobs["useful"], jobs["requested"] - jobs["queued"]),

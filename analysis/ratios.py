@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.sim import JobResult, Prepared, PreparedJob, Result, TargetPlan
-    from ettrick.sim.steps.power import FacilityEnergy
+    from ettrick.sim.scenario.model import CostSpec
+    from ettrick.sim.steps.power import Facility, FacilityEnergy
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -75,11 +76,12 @@ def amounts_of(prepared: Prepared, result: Result) -> tuple[dict[str, float], di
     ``seconds`` [s]; ``energy.<bucket>`` [J], where it is known what a node draws; ``cost.<what for>``, with prices.
     """
     amounts = {"seconds": _seconds(result)}
-    if prepared.upkeep.facility is not None:
-        amounts |= {f"energy.{bucket}": amount for bucket, amount in _of_nodes(prepared, result).items()}
-    if prepared.upkeep.cost is None:
+    facility, cost = prepared.upkeep.facility, prepared.upkeep.cost
+    if facility is not None:
+        amounts |= {f"energy.{bucket}": amount for bucket, amount in _of_nodes(facility, result).items()}
+    if cost is None:
         return amounts, {}
-    amounts |= {f"cost.{what}": amount for what, amount in _cost(prepared, result).items()}
+    amounts |= {f"cost.{what}": amount for what, amount in _cost(cost, prepared, result).items()}
     return amounts, _repairs(prepared, result)
 
 
@@ -106,7 +108,7 @@ def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
                 else energy.total * prepared.upkeep.mean(lambda level: level.carbon, _seconds(result))
             )
     if prepared.upkeep.cost is not None:
-        amounts["cost"] = math.fsum(_cost(prepared, result).values())
+        amounts["cost"] = math.fsum(_cost(prepared.upkeep.cost, prepared, result).values())
     return amounts
 
 
@@ -167,10 +169,8 @@ def _seconds(result: Result) -> float:
     return float(result.edges[-1] - result.edges[0])
 
 
-def _of_nodes(prepared: Prepared, result: Result) -> dict[str, float]:
+def _of_nodes(facility: Facility, result: Result) -> dict[str, float]:
     """Return the energy of the nodes by bucket of the cluster [J]."""
-    facility = prepared.upkeep.facility
-    assert facility is not None
     if result.drawn is not None:
         return dict(zip(CLUSTER_BUCKETS, result.drawn.nodes.tolist(), strict=True))
     return energy_by_bucket(dict(zip(CLUSTER_BUCKETS, result.cluster.tolist(), strict=True)), facility.node)
@@ -182,7 +182,7 @@ def _energy(prepared: Prepared, result: Result) -> FacilityEnergy | None:
     if facility is None:
         return None
     seconds = _seconds(result)
-    nodes = sum(_of_nodes(prepared, result).values())
+    nodes = sum(_of_nodes(facility, result).values())
     return facility_energy(nodes, facility.network * seconds, facility.storage * seconds, facility.pue)
 
 
@@ -195,10 +195,8 @@ def _repairs(prepared: Prepared, result: Result) -> dict[str, int]:
     return repairs
 
 
-def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
+def _cost(cost: CostSpec, prepared: Prepared, result: Result) -> dict[str, float]:
     """Return the cost of a replication by what it is paid for, in the currency of the scenario."""
-    cost = prepared.upkeep.cost
-    assert cost is not None
     repairs = _repairs(prepared, result)
     years = _seconds(result) / YEAR
     gpu_years = result.owned / YEAR
@@ -244,8 +242,6 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
     queued = float(job.buckets[Bucket.QUEUED])
     hits = sum(job.interruptions.values())
     planned = sum(count for cause, count in job.interruptions.items() if causes[cause - 1])
-    # A job that arrives after the horizon is neither there nor late.
-    since_arrival = max(job.end - job.arrival, 0.0)
     metrics = {
         "ettr": Ratio(productive, requested),
         "ettr_no_queue": Ratio(productive, requested - queued),
@@ -264,6 +260,14 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
         # Weighed by productive time, so that goodput is ettr times this over several jobs too.
         metrics["program_goodput"] = Ratio(plan.mfu * productive, productive)
         metrics["goodput"] = metrics["effective_mfu"] = Ratio(plan.mfu * productive, requested)
+    return metrics | _since_arrival(plan, job)
+
+
+def _since_arrival(plan: PreparedJob, job: JobResult) -> dict[str, Ratio]:
+    """Return the metrics of a job that count from its arrival: what it does in a day, and when it is done."""
+    # A job that arrives after the horizon is neither there nor late.
+    since_arrival = max(job.end - job.arrival, 0.0)
+    metrics = {}
     if plan.tokens_per_second:
         metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, since_arrival / DAY)
     if plan.step_time > 0:

@@ -28,8 +28,7 @@ class Tracks:
     Numbers of threads are unique over all processes, and zero is never used: some viewers take it for the idle thread.
     """
 
-    def __init__(self, prepared: Prepared, result: Result) -> None:
-        assert result.timeline is not None, "a result with its timeline"
+    def __init__(self, prepared: Prepared, result: Result, timeline: Timeline) -> None:
         self.processes: list[str] = []
         self.threads: list[tuple[int, str]] = []
         self.cluster = self._thread(self._process("cluster"), "events")
@@ -39,7 +38,7 @@ class Tracks:
         for index, plan in enumerate(prepared.jobs):
             pid = self._process(f"job {plan.name}")
             self._groups[index, 0] = self._thread(pid, "in step" if plan.replicas > 1 else "all nodes")
-            for group in sorted({span.group for span in result.timeline.spans if span.job == index and span.group}):
+            for group in sorted({span.group for span in timeline.spans if span.job == index and span.group}):
                 self._groups[index, group] = self._thread(pid, f"replica {group - 1} away")
         self._streams = [(self._process(f"stream {stream.name}"), stream.name) for stream in prepared.streams]
         self._lanes: dict[tuple[int, int], dict[str, int]] = {}
@@ -136,42 +135,43 @@ def chrome_trace(
     ----------
     "Trace Event Format", Google (2016).
     """
-    assert result.timeline is not None, "a result with its timeline"
-    result = _within(result, *window)
-    assert result.timeline is not None, "as before"
-    count = len(result.timeline.spans) + len(result.outages) + len(result.attempts)
+    result, timeline = _within(result, *window)
+    _refuse_too_many(len(timeline.spans) + len(result.outages) + len(result.attempts))
+    source = {"scenario": prepared.name, "replication": result.replication, "seed": prepared.seed}
+    return {
+        "traceEvents": _events(prepared, result, timeline, max(window[0], 0.0)),
+        "displayTimeUnit": "ms",
+        "otherData": {**source, "ettrick": metadata.version("ettrick")},
+    }
+
+
+def _refuse_too_many(count: int) -> None:
     if count > MOST_SPANS:
         raise TimelineError(
             f"{count:,} stretches of time, and a viewer takes {MOST_SPANS:,}: choose a part of the run, --from and --to"
         )
+
+
+def _events(prepared: Prepared, result: Result, timeline: Timeline, begin: float) -> list[dict[str, Any]]:
+    """Return the events that name the rows, and behind them all others in order of time."""
     names = [NO_FAILURE, *(source.name for source in prepared.sources), *ROOTS]
-    tracks = Tracks(prepared, result)
+    tracks = Tracks(prepared, result, timeline)
     events = [
-        *_phases(tracks, result.timeline, names),
+        *_phases(tracks, timeline, names),
         *_attempts(tracks, result, names),
         *_outages(tracks, result, names),
-        *_marks(tracks, result.timeline, names),
-        *_nodes_down(tracks, result, max(window[0], 0.0)),
-        *_stepping(tracks, prepared, result.timeline),
-        *_tokens(tracks, prepared, result.timeline),
+        *_marks(tracks, timeline, names),
+        *_nodes_down(tracks, result, begin),
+        *_stepping(tracks, prepared, timeline),
+        *_tokens(tracks, prepared, timeline),
     ]
     events.sort(key=lambda event: event["ts"])
-    return {
-        "traceEvents": [*tracks.metadata(), *events],
-        "displayTimeUnit": "ms",
-        "otherData": {
-            "scenario": prepared.name,
-            "replication": result.replication,
-            "seed": prepared.seed,
-            "ettrick": metadata.version("ettrick"),
-        },
-    }
+    return [*tracks.metadata(), *events]
 
 
-def _within(result: Result, first: float, last: float) -> Result:
+def _within(result: Result, first: float, last: float) -> tuple[Result, Timeline]:
     """Return what a replication did in a part of its time; work that survives is known from before it too."""
-    timeline = result.timeline
-    assert timeline is not None, "a result with its timeline"
+    timeline = result.timeline if result.timeline is not None else Timeline((), (), ())
 
     def cut(spans: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(
@@ -183,7 +183,7 @@ def _within(result: Result, first: float, last: float) -> Result:
     marks = tuple(mark for mark in timeline.marks if first <= mark.time <= last)
     milestones = tuple(stone for stone in timeline.milestones if first <= stone.time <= last)
     inside = Timeline(cut(timeline.spans), marks, milestones)
-    return replace(result, timeline=inside, outages=cut(result.outages), attempts=cut(result.attempts))
+    return replace(result, outages=cut(result.outages), attempts=cut(result.attempts)), inside
 
 
 def encoded(content: dict[str, Any], path: Path) -> bytes:

@@ -578,9 +578,6 @@ def _order(settings: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
     return order
 
 
-_HEAD = "ClusterName SchedulerType PriorityType PreemptType SelectType SlurmdTimeout JobRequeue"
-"""Settings that the head of a new scenario names."""
-
 LOAD = 0.7
 """Share of the GPUs that the jobs of a new scenario ask for [-]; assumed."""
 
@@ -623,9 +620,14 @@ def scenario(
         "assumptions": [*_assumptions(failures), *slurm_site.assumed],
     }
     sim.parse(content)
-    head = [f"# From {slurm.name}" + (f" and {topology.name}" if topology else "") + ".", "#"]
-    head += [f"# {key}={settings[key.lower()]}" for key in _HEAD.split() if key.lower() in settings]
-    return "\n".join([*head, sim.dump(content)]), slurm_site
+    return "\n".join([*_head(slurm, topology, settings), sim.dump(content)]), slurm_site
+
+
+def _head(slurm: Path, topology: Path | None, settings: Mapping[str, str]) -> list[str]:
+    """Return the comment with which a new scenario begins."""
+    keys = ("ClusterName", "SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
+    stated = [f"# {key}={settings[key.lower()]}" for key in keys if key.lower() in settings]
+    return [f"# From {slurm.name}" + (f" and {topology.name}" if topology else "") + ".", "#", *stated]
 
 
 def _assumptions(failures: str) -> list[str]:

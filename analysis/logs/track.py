@@ -499,9 +499,7 @@ def track(
     sim.ScenarioError
         If the job of a row does not fit into its nodes.
     """
-    strange = next((row.job for row in rows if row.job not in ("", model.job)), None)
-    if strange is not None:
-        raise LogError(f"the rows are of job '{strange}', the model in force has '{model.job}' (--job says which)")
+    _refuse_other_jobs(rows, model.job)
     seen = _measured_headlines(rows)
     simulated = _simulated(rows, model, progress)
     shape, predicted = next(iter(simulated.items()))
@@ -509,13 +507,19 @@ def track(
     weeks = _rows(rows, model, simulated, seen)
     alarms = _alarms(weeks, limit, threshold)
     names = [name for name in HEADLINES if name not in seen and name in model.names(whole=shape.is_whole)]
-    findings = [*of_logs, *(() if shape.is_whole else since(weeks)), *_of_models(rows, model)]
+    moves = () if shape.is_whole else since(weeks)
     return TrackDocument(
         name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=predicted[:, :, 0].size,
         threshold=threshold, limits=limit, weeks=weeks, alarms=alarms, provenance=provenance,
         regression=any(alarm.confirmed for alarm in alarms),
-        findings=[*findings, *(f"{name}: not measured" for name in names)],
+        findings=[*of_logs, *moves, *_of_models(rows, model), *(f"{name}: not measured" for name in names)],
     )  # fmt: skip
+
+
+def _refuse_other_jobs(rows: Sequence[WeekRecord], job: str) -> None:
+    strange = next((row.job for row in rows if row.job not in ("", job)), None)
+    if strange is not None:
+        raise LogError(f"the rows are of job '{strange}', the model in force has '{job}' (--job says which)")
 
 
 def _simulated(rows: Sequence[WeekRecord], model: TrackedModel, progress: Progress) -> dict[Shape, FloatArray]:
@@ -546,9 +550,9 @@ def _limits_of_rows(names: Sequence[str], count: int) -> LimitsSummary:
 
 def _limits_of_weeks(seen: Iterable[str], model: TrackedModel, predicted: FloatArray) -> LimitsSummary:
     """Return the limits of the metrics of weeks that were measured."""
-    columns = {name: index for index, name in enumerate(model.names(whole=False)) if name in seen}
-    names = [name for name in seen if name in columns]
-    return limits(names, predicted[:, :, [columns[name] for name in names]])
+    names = model.names(whole=False)
+    measured = [name for name in seen if name in names]
+    return limits(measured, predicted[:, :, [names.index(name) for name in measured]])
 
 
 def _of_models(rows: Sequence[WeekRecord], model: TrackedModel) -> list[str]:

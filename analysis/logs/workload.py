@@ -660,32 +660,24 @@ def backtest(
     batches = _replayed(fitted, load, folder)
     progress(1, 1 + REPLICATIONS)
     drawn = _drawn(load, folder, progress)
-    found = []
-    for name, (count, each) in batches.items():
-        measured, replayed, half = each.row()
-        most = math.inf if name.startswith("wait") else 1.0
+    return [_tested(name, count, rows, drawn.get(name, ())) for name, (count, rows) in batches.items()]
 
-        def band(middle: float, half: float, most: float = most) -> tuple[float, float]:
-            return max(middle - half, 0.0), min(middle + half, most)
 
-        def is_inside(ends: tuple[float, float], measured: float = measured, each: _Batches = each) -> bool:
-            return ends[0] - each.tolerance <= measured <= ends[1] + each.tolerance
+def _tested(name: str, count: int, batches: _Batches, streams: Sequence[float]) -> BacktestSummary:
+    """Return a metric of some jobs beside what the replay, and replications of the streams if there are four, give."""
+    measured, replayed, half = batches.row()
+    most = math.inf if name.startswith("wait") else 1.0
 
-        ends, streams = band(replayed, half), drawn.get(name, ())
-        more: dict[str, Any] = {}
-        if len(streams) >= 4:
-            spread = float(np.std(streams, ddof=1)) * math.sqrt(1 + 1 / len(streams))
-            middle = float(np.mean(streams))
-            low, high = band(middle, t_quantile(0.95, len(streams) - 1) * spread)
-            inside = is_inside((low, high))
-            more = {"streams": middle, "streams_low": low, "streams_high": high, "streams_inside": inside}
-        found.append(
-            BacktestSummary(
-                metric=name, jobs=count, measured=measured, replay=replayed, replay_low=ends[0], replay_high=ends[1],
-                replay_inside=is_inside(ends), **more,
-            )
-        )  # fmt: skip
-    return found
+    def band(prefix: str, middle: float, half: float) -> dict[str, Any]:
+        low, high = max(middle - half, 0.0), min(middle + half, most)
+        is_inside = low - batches.tolerance <= measured <= high + batches.tolerance
+        return {prefix: middle, f"{prefix}_low": low, f"{prefix}_high": high, f"{prefix}_inside": is_inside}
+
+    bands = band("replay", replayed, half)
+    if len(streams) >= 4:
+        spread = float(np.std(streams, ddof=1)) * math.sqrt(1 + 1 / len(streams))
+        bands |= band("streams", float(np.mean(streams)), t_quantile(0.95, len(streams) - 1) * spread)
+    return BacktestSummary(metric=name, jobs=count, measured=measured, **bands)
 
 
 def _replayed(fitted: FittedModel, load: SiteWorkload, folder: Path) -> dict[str, tuple[int, _Batches]]:

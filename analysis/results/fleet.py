@@ -47,7 +47,16 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.metrics import Weight
     from ettrick.analysis.results.ensemble import Ensemble
-    from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, PreparedStream, Ratio
+    from ettrick.sim import (
+        Attempt,
+        FleetAccount,
+        FleetResult,
+        Prepared,
+        PreparedService,
+        PreparedStream,
+        Ratio,
+        ServicePlan,
+    )
     from ettrick.sim.scenario.streams import Arrival
 
 VIAS = ("direct", "preemption")
@@ -331,52 +340,54 @@ def _stops(fleet: FleetResult) -> list[models.StopsSummary]:
 def services_found(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]) -> dict[str, models.ServiceSummary]:
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.fleet
-    count, found, several = fleet.replications, {}, len(prepared.services) > 1
-    for plan, examined in zip(prepared.services, services_of(prepared), strict=True):
-        sums = dict(zip(SERVICE_SUMS, (fleet.services[plan.index] / count).T, strict=True))
+    summaries, several = {}, len(prepared.services) > 1
+    for plan, service in zip(prepared.services, services_of(prepared), strict=True):
+        sums = dict(zip(SERVICE_SUMS, (fleet.services[plan.index] / fleet.replications).T, strict=True))
         amount = {name: float(row.sum()) for name, row in sums.items()}
         requests = {name: amount[name] for name in ("offered", "in_slo", "rejected", "failed", "moved", "waiting")}
-        requests["late"] = max(amount["served"] - amount["in_slo"], 0.0)
-        seconds = sums["seconds"]
-        formula = None
-        if plan.scale is None and plan.upgrade is None and plan.readers is None:
-            standing = examined.standing()
-            formula = models.StandingSummary(
-                capacity_share=standing.share,
-                all_serving=float(standing.pmf[-1]),
-                capacity_availability=examined.capacity_availability(),
-            )
-        found[plan.name] = models.ServiceSummary(
+        keys = {name: Slice(name, "service", plan.name).name if several else name for name in metrics_of("service")}
+        summaries[plan.name] = models.ServiceSummary(
             replicas=plan.replicas,
             gpus=plan.gpus,
             capacity_per_s=plan.capacity,
-            metrics={
-                name: metrics[key]
-                for name in metrics_of("service")
-                for key in (Slice(name, "service", plan.name).name if several else name,)
-                if key in metrics
-            },
-            requests=requests,
+            metrics={name: metrics[key] for name, key in keys.items() if key in metrics},
+            requests={**requests, "late": max(amount["served"] - amount["in_slo"], 0.0)},
             stops=amount["stops"],
             in_flight=amount["in_flight"] / amount["stops"] if amount["stops"] else None,
             tokens_lost=amount["tokens_lost"],
             recomputed_s=amount["recomputed"],
-            closed_form=formula,
-            windows=[
-                models.ServiceWindow(
-                    start_s=float(fleet.edges[place]),
-                    end_s=float(fleet.edges[place + 1]),
-                    demand_per_s=float(sums["offered"][place] / seconds[place]),
-                    capacity_per_s=float(sums["capacity"][place] / seconds[place]),
-                    replicas=float(sums["replicas"][place] / seconds[place]),
-                    slo_attainment=float(sums["in_slo"][place] / sums["offered"][place])
-                    if sums["offered"][place] > 0
-                    else None,
-                )
-                for place in np.flatnonzero(seconds).tolist()
-            ],
+            closed_form=_standing(plan, service),
+            windows=_service_windows(fleet, sums),
         )
-    return found
+    return summaries
+
+
+def _standing(plan: ServicePlan, service: PreparedService) -> models.StandingSummary | None:
+    """Return what a formula says of the replicas that stand; ``None`` where their number changes by itself."""
+    if not (plan.scale is None and plan.upgrade is None and plan.readers is None):
+        return None
+    standing = service.standing()
+    return models.StandingSummary(
+        capacity_share=standing.share,
+        all_serving=float(standing.pmf[-1]),
+        capacity_availability=service.capacity_availability(),
+    )
+
+
+def _service_windows(fleet: FleetResult, sums: Mapping[str, npt.NDArray[np.float64]]) -> list[models.ServiceWindow]:
+    """Return what a service did over time, by window."""
+    offered, seconds = sums["offered"], sums["seconds"]
+    return [
+        models.ServiceWindow(
+            start_s=float(fleet.edges[index]),
+            end_s=float(fleet.edges[index + 1]),
+            demand_per_s=float(offered[index] / seconds[index]),
+            capacity_per_s=float(sums["capacity"][index] / seconds[index]),
+            replicas=float(sums["replicas"][index] / seconds[index]),
+            slo_attainment=float(sums["in_slo"][index] / offered[index]) if offered[index] > 0 else None,
+        )
+        for index in np.flatnonzero(seconds).tolist()
+    ]
 
 
 def interval_method(summary: models.FleetSummary, replications: int, warmup: str) -> str:

@@ -149,17 +149,11 @@ def document(
 ) -> models.RunDocument:
     """Return the document of a run."""
     prepared = ensemble.prepared
-    names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    units, gpus = prepared.units, prepared.gpus_per_node
     estimates = settled(ensemble, _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls))
     fleet = fleet_found(ensemble, estimates) if prepared.streams else models.NO_STREAMS
     metrics = estimates.metrics
     targets = {target.name: _target(target, metrics, prepared) for target in prepared.targets}
     metrics = {name: summary for name, summary in metrics.items() if not (Slice.parse(name) or Slice(name)).by}
-    domains = None
-    if units is not None:
-        size = len(units.nodes[0])
-        domains = nodes_down(ensemble.unit_down_times, len(units.nodes), gpus * size, prepared.spares // size)
     return models.RunDocument(
         format=parts.FORMAT,
         scenario=prepared.name,
@@ -173,13 +167,8 @@ def document(
         metrics=metrics,
         time_shares=_time_shares(ensemble.requested, ensemble.buckets),
         cluster_shares=dict(zip(CLUSTER_BUCKETS, (ensemble.cluster / ensemble.owned).tolist(), strict=True)),
-        interruptions_by_cause=_by_cause(ensemble, names),
-        loss_gpu_s=_losses(ensemble, names),
-        repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
-        counts={name: number / len(ensemble.rows) for name, number in ensemble.counts.items()}
-        | {"merged_intervals": prepared.merged_intervals},
-        nodes_down=nodes_down(ensemble.down_times, prepared.serving, gpus, prepared.spares) or models.EmptyRun(),
-        domains_down=domains,
+        **_of_failures(ensemble),
+        **_down(ensemble),
         energy=energy_of(ensemble),
         cost=cost_of(ensemble),
         windows=_windows(ensemble),
@@ -194,6 +183,30 @@ def document(
         notes=_notes(ensemble, fleet, metrics),
         provenance=provenance(command, prepared.scenario, engine=prepared.engine, engine_reason=prepared.engine_reason),
     )
+
+
+def _of_failures(ensemble: Ensemble) -> dict[str, Any]:
+    """Return what failures took by their source, and how often what happened in a mean replication."""
+    sources, count = ensemble.prepared.sources, len(ensemble.rows)
+    names = [NO_FAILURE, *(source.name for source in sources)]
+    counts = {name: number / count for name, number in ensemble.counts.items()}
+    return {
+        "interruptions_by_cause": _by_cause(ensemble, names),
+        "loss_gpu_s": _losses(ensemble, names),
+        "repair_from": {source.name: source.repair_from for source in sources if source.repair_from},
+        "counts": counts | {"merged_intervals": ensemble.prepared.merged_intervals},
+    }
+
+
+def _down(ensemble: Ensemble) -> dict[str, Any]:
+    """Return how many nodes, and how many units of several of them, were down at once."""
+    prepared, units = ensemble.prepared, ensemble.prepared.units
+    gpus, spares = prepared.gpus_per_node, prepared.spares
+    nodes, domains = nodes_down(ensemble.down_times, prepared.serving, gpus, spares), None
+    if units is not None:
+        size = len(units.nodes[0])
+        domains = nodes_down(ensemble.unit_down_times, len(units.nodes), gpus * size, spares // size)
+    return {"nodes_down": nodes or models.EmptyRun(), "domains_down": domains}
 
 
 def _target(target: TargetPlan, metrics: Mapping[str, parts.MetricSummary], prepared: Prepared) -> models.TargetSummary:

@@ -9,7 +9,7 @@ from ettrick.analysis.results.models import StepSummary
 
 if TYPE_CHECKING:
     from ettrick.sim import Prepared, PreparedJob
-    from ettrick.sim.steps import Workload
+    from ettrick.sim.steps import StepPlan, Workload
 
 # The terms of a step, in the order of tables.
 PARTS = {
@@ -36,26 +36,32 @@ def describe_step(prepared: Prepared, index: int) -> StepSummary:
     if not prepared.jobs:
         return StepSummary(time_s=None, basis=None, stated=None, breakdown={}, mfu=None)
     job, spec = prepared.jobs[index], prepared.scenario.jobs[index]
-    plan = job.plan
-    alone = None if plan is None else replace(plan, scale=1.0, sigma=plan.machine.shares.sigma)
-    modelled = None if job.is_measured else plan
     return StepSummary(
         time_s=job.step_time or None,
         basis=_basis(prepared, index),
         stated=next((name for name in ("step_time", "mfu") if getattr(spec, name) is not None), None),
-        sigma=None if modelled is None else modelled.sigma,
-        band90_s=None if modelled is None else modelled.band90,
-        model_s=None if alone is None else alone.time,
-        model_sigma=None if alone is None else alone.sigma,
-        model_band90_s=None if alone is None else alone.band90,
-        scale=None if plan is None else plan.scale,
-        breakdown={} if plan is None else plan.breakdown._asdict(),
         mfu=job.mfu,
         mfu_convention=_CONVENTION if job.mfu is not None else None,
-        memory_bytes=None
-        if plan is None
-        else {**plan.memory._asdict(), "total": plan.memory.total, "capacity": plan.machine.chip.memory},
+        **_of_plan(job.plan, is_measured=job.is_measured),
     )
+
+
+def _of_plan(plan: StepPlan | None, *, is_measured: bool) -> dict[str, Any]:
+    """Return what the model says of a step, as it is and as it would be without what was measured of it."""
+    if plan is None:
+        keys = ("sigma", "band90_s", "model_s", "model_sigma", "model_band90_s", "scale", "memory_bytes")
+        return {**dict.fromkeys(keys), "breakdown": {}}
+    alone = replace(plan, scale=1.0, sigma=plan.machine.shares.sigma)
+    return {
+        "sigma": None if is_measured else plan.sigma,
+        "band90_s": None if is_measured else plan.band90,
+        "model_s": alone.time,
+        "model_sigma": alone.sigma,
+        "model_band90_s": alone.band90,
+        "scale": plan.scale,
+        "breakdown": plan.breakdown._asdict(),
+        "memory_bytes": {**plan.memory._asdict(), "total": plan.memory.total, "capacity": plan.machine.chip.memory},
+    }
 
 
 def _basis(prepared: Prepared, index: int) -> str | None:

@@ -205,22 +205,33 @@ def _is_simple(prepared: Prepared, source: Any) -> bool:
     """Return whether the rate at which a cause disrupts a stepping job is the same at any time, and known."""
     recovery = prepared.recovery
     return bool(
-        source.law is not None
-        and source.law.memoryless
+        _is_steady(source)
         and source.effect.stops
         and source.detection_race is not None
         and math.isfinite(source.detection_race.mean_value)
-        and source.renews != "never"
-        and not (source.variety or source.ages or source.thinned or source.of_fabric)
-        and all(part is None for part in (source.tempo, source.blast, source.residue, source.hidden, source.fix))
-        and source.rollout is None
         and (source.part == "job" or source.slots_per_node > 0)
         and not (source.defer and recovery.has_unexposed_phases)
         and source.fault not in recovery.narrows_on
     )
 
 
+def _is_steady(source: Any) -> bool:
+    """Return whether failures of a source come at one rate, whatever happened before."""
+    has_history = source.variety or source.ages or source.thinned or source.of_fabric or source.renews == "never"
+    rest = (source.tempo, source.blast, source.residue, source.hidden, source.fix, source.rollout)
+    is_plain = not has_history and all(part is None for part in rest)
+    return is_plain and source.law is not None and bool(source.law.memoryless)
+
+
 # What two variants of a scenario differ by, on the same failures.
+#
+# With ``r = sum(a) / sum(b)`` for each variant, replication i contributes ``d_i = (r + (a_i - r b_i) / b_mean)`` of
+# ours less the same of theirs. The mean of the d_i is the difference of the two r, and its interval is Student's,
+# ``d -/+ t s / sqrt(n)``. Where all denominators of a variant are equal (shares of requested time, counts, amounts)
+# d_i is the difference within replication i; where they are not, this is the delta method, as for the r themselves.
+#
+# References: A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 10.2.1 (paired-t); W. G. Cochran,
+# "Sampling Techniques", 3rd ed. (1977), chapter 6 (ratios).
 
 MANY = 10_000
 
@@ -228,20 +239,12 @@ MANY = 10_000
 
 
 def difference(
-    ours: Sequence[Ratio],
-    theirs: Sequence[Ratio],
-    controls: npt.ArrayLike | None = None,
-    *,
-    metric: str = "",
-    confidence: float = 0.95,
-    is_exact: bool = False,
-) -> DifferenceSummary | None:
+    ours: Sequence[Ratio], theirs: Sequence[Ratio], controls: npt.ArrayLike | None = None, *, metric: str = "",
+    confidence: float = 0.95, is_exact: bool = False,
+) -> DifferenceSummary | None:  # fmt: skip
     """Return by how much a ratio metric of one variant is above that of another, over common replications.
 
-    With ``r = sum(a) / sum(b)`` for each variant, replication i contributes ``d_i = (r + (a_i - r b_i) / b_mean)`` of
-    ours less the same of theirs. The mean of the d_i is the difference of the two r, and its interval is Student's,
-    ``d -/+ t s / sqrt(n)``. Where all denominators of a variant are equal (shares of requested time, counts, amounts)
-    d_i is the difference within replication i; where they are not, this is the delta method, as for the r themselves.
+    ``None`` for fewer than two replications of what is random, an infinite amount, or nothing in a denominator.
 
     Parameters
     ----------
@@ -249,27 +252,14 @@ def difference(
         The metric of two variants; entry i of both comes from replication i.
     controls : (n, k) array, optional
         Control variates of both together, with the mean zero.
-    metric
-        Its name: a run that nobody has met may have nothing of a share, or all of it.
-    confidence
-        Nominal coverage of the interval [-].
-    is_exact
-        Whether nothing that the metric depends on is random in either.
-
-    Returns
-    -------
-    DifferenceSummary or None
-        ``None`` for fewer than two replications of what is random, an infinite amount, or nothing in a denominator.
+    metric, confidence, is_exact
+        Its name: a run that nobody has met may have nothing of a share, or all of it; the coverage [-]; and whether
+        nothing that the metric depends on is random in either.
 
     Raises
     ------
     ValueError
         If the lengths differ.
-
-    References
-    ----------
-    A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 10.2.1 (paired-t); W. G. Cochran, "Sampling
-    Techniques", 3rd ed. (1977), chapter 6 (ratios).
     """
     if len(ours) != len(theirs):
         raise ValueError(f"both variants must have the same replications, got {len(ours)} and {len(theirs)}")
@@ -287,6 +277,13 @@ def difference(
         is_calm = not is_exact and bool(np.all(first == first[0]))
         hidden = unseen(len(differences)) * size if is_calm else 0.0
         return difference_of(float(differences[0]), is_resolved=abs(float(differences[0])) > hidden, is_exact=is_exact)
+    return _of_scattered(differences, controls, confidence)
+
+
+def _of_scattered(
+    differences: FloatArray, controls: npt.ArrayLike | None, confidence: float
+) -> DifferenceSummary | None:
+    """Return the difference of which each replication has another one."""
     interval = mean_interval(differences, confidence)
     if interval is None:
         return None
