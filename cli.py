@@ -224,7 +224,7 @@ def layouts(
         refuse_to_write(csv, "--csv", overwrite=overwrite)
     described = load_scenario(scenario, set_, None, must_fit=False)
 
-    from ettrick.analysis.services import SORTS
+    from ettrick.analysis.explain.services import SORTS
 
     if described.services and not described.jobs:
         _service_layouts(described, job, sort or "gpu", top, csv, as_json=as_json)
@@ -236,7 +236,8 @@ def layouts(
     ranked: Literal["goodput", "step"] | None = None if sort is None else "step" if sort == "step" else "goodput"
 
     from ettrick import sim
-    from ettrick.analysis.layouts import describe_layouts, format_layouts
+    from ettrick.analysis.explain.layouts import describe_layouts
+    from ettrick.analysis.page.chapters.layouts import format_layouts
     from ettrick.analysis.results.run import render
     from ettrick.analysis.terminal import ProgressBar
 
@@ -258,9 +259,9 @@ def _service_layouts(
 ) -> None:
     """Print the layouts of a service."""
     from ettrick import sim
+    from ettrick.analysis.explain.services import SORTS, describe_service_layouts, service_layouts_csv
     from ettrick.analysis.page.chapters.services import format_service_layouts
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.services import SORTS, describe_service_layouts, service_layouts_csv
     from ettrick.sim.yamlfile import suggest
 
     if sort not in SORTS:
@@ -295,7 +296,13 @@ def formula(
     as_json: options.JsonOption = False,
 ) -> None:
     """Answer a question on paper: equation, number, source."""
-    from ettrick.analysis.formula import FormulaError, answered, format_formula, format_formulas, format_question
+    from ettrick.analysis.explain.formula import (
+        FormulaError,
+        answered,
+        format_formula,
+        format_formulas,
+        format_question,
+    )
     from ettrick.analysis.results.run import render
 
     try:

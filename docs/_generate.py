@@ -18,7 +18,7 @@ import yaml
 
 from ettrick import sim
 from ettrick.analysis import api
-from ettrick.analysis.formula import answered, format_formula, formulas
+from ettrick.analysis.explain.formula import answered, format_formula, formulas
 from ettrick.analysis.metrics import METRICS, TIME_SHARE
 from ettrick.analysis.page.glossary import terms
 from ettrick.analysis.study.designs import DESIGNS
@@ -392,7 +392,7 @@ def glossary() -> str:
 _FORMULAS_HEAD = """\
 # Formulas
 
-<!-- Written by docs/_generate.py from analysis/formula.yaml. Change the questions there, then run `make docs`. -->
+<!-- Written by docs/_generate.py from analysis/explain/formula.yaml. Change questions there, then run `make docs`. -->
 
 `ettrick formula` answers a question on paper: the equation, the number with its unit, what is assumed, and the source.
 `ettrick formula NAME` alone says what a question needs. Amounts are written as in a scenario, with or without quotes;

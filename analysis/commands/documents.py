@@ -168,7 +168,7 @@ def explore(
     import webbrowser
 
     from ettrick import sim
-    from ettrick.analysis.explore import ExploreError, Explorer, Server
+    from ettrick.analysis.page.explore import ExploreError, Explorer, Server
 
     with mistakes_in_lines(scenario, "scenario"), in_a_line(ExploreError):
         explorer = Explorer(scenario, sim.template(scenario), changes(set_, seed))

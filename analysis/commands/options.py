@@ -46,7 +46,7 @@ def complete_kinds(incomplete: str) -> list[str]:
 
 def complete_formulas(incomplete: str) -> list[str]:
     """Return names of questions that a formula answers."""
-    from ettrick.analysis.formula import formulas
+    from ettrick.analysis.explain.formula import formulas
 
     return _begins(formulas(), incomplete)
 

@@ -346,7 +346,7 @@ def explain(
     described = load_scenario(scenario, set_, seed, must_fit=False)
 
     from ettrick.analysis.contest.runs import replicate
-    from ettrick.analysis.explain import describe
+    from ettrick.analysis.explain.explain import describe
     from ettrick.analysis.page.chapters.cluster import format_explanation
     from ettrick.analysis.results.run import render
     from ettrick.analysis.terminal import ProgressBar
@@ -455,27 +455,28 @@ def kernels(
     described = load_scenario(scenario, set_, None, must_fit=False)
 
     from ettrick import sim
-    from ettrick.analysis import kernels as content_of
+    from ettrick.analysis.explain.kernels import MeasuredError, describe_kernels, regressions, shapes_csv
+    from ettrick.analysis.page.chapters import kernels as pages
     from ettrick.analysis.results.run import render
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
     try:
-        content, rows = content_of.describe_kernels(prepared, job, files, threshold, noise)
-    except content_of.MeasuredError as error:
+        content, rows = describe_kernels(prepared, job, files, threshold, noise)
+    except MeasuredError as error:
         refuse(f"--measured {error}")
     except ValueError as error:
         refuse(f"{scenario}: {error}")
     if csv is not None:
-        write(csv, content_of.shapes_csv(rows).encode(), "--csv")
+        write(csv, shapes_csv(rows).encode(), "--csv")
     if out is not None and out.suffix.lower() == ".html":
         from ettrick.analysis.page.formats import html
 
-        write(out, html.write(content_of.report(content, command_line())))
+        write(out, html.write(pages.report(content, command_line())))
     elif out is not None:
-        write(out, charts.render(charts.draw(content_of.roofline(content)), out.suffix.lower()))
-    say(render(content) if as_json else content_of.format_kernels(content, top))
-    end(content_of.regressions(content))
+        write(out, charts.render(charts.draw(pages.roofline(content)), out.suffix.lower()))
+    say(render(content) if as_json else pages.format_kernels(content, top))
+    end(regressions(content))
 
 
 # The command that writes a first scenario: ettrick init.
@@ -547,7 +548,7 @@ def init(
         say(f"{target}: the cluster of {slurm_conf}, {size}; next: ettrick run {target}")
         return
 
-    from ettrick.analysis.starter import InitOptions, StarterError, starter
+    from ettrick.analysis.commands.starter import InitOptions, StarterError, starter
     from ettrick.analysis.terminal import ProgressBar
 
     wishes = InitOptions(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
@@ -565,7 +566,7 @@ topology = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, 
 @topology.command(name="list")
 def list_topologies() -> None:
     """List the topologies that come with Ettrick."""
-    from ettrick.analysis.cluster import format_list
+    from ettrick.analysis.page.chapters.topology import format_list
 
     say(format_list())
 
@@ -577,7 +578,8 @@ def show(
     """Show what a cluster is made of, and what each part takes."""
     described = load_cluster(cluster, set_)
 
-    from ettrick.analysis.cluster import describe, format_topology
+    from ettrick.analysis.explain.cluster import describe
+    from ettrick.analysis.page.chapters.topology import format_topology
 
     content = describe(described)
     say(json.dumps(content, indent=2, ensure_ascii=False) if as_json else format_topology(content))
@@ -600,7 +602,8 @@ def place(
     described = load_scenario(scenario, set_, None)
 
     from ettrick import sim
-    from ettrick.analysis.cluster import describe_jobs, format_jobs, parts_named
+    from ettrick.analysis.explain.cluster import describe_jobs, parts_named
+    from ettrick.analysis.page.chapters.topology import format_jobs
 
     with in_a_line(ValueError, before="--failed "):
         content = describe_jobs(described, parts_named(failed or ()))

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from ettrick import sim
+from ettrick.analysis.explain.services import describe_service_layouts
 from ettrick.analysis.page.charts import draw, render
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
-from ettrick.analysis.services import describe_service_layouts
 from ettrick.sim.steps.serving import decode, time_per_token, time_to_first_token
 
 SERVICES = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.explore import Explorer, Server
+from ettrick.analysis.page.explore import Explorer, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

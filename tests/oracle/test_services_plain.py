@@ -17,8 +17,8 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
+from ettrick.analysis.explain.services import describe_service
 from ettrick.analysis.results.run import document
-from ettrick.analysis.services import describe_service
 from ettrick.sim.engine.prepared import RequestRates
 from ettrick.sim.prepare import services as prepared_services
 from ettrick.sim.units import YEAR

@@ -14,7 +14,7 @@ from scipy import stats
 
 from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
-from ettrick.analysis.explain import describe as typed_describe
+from ettrick.analysis.explain.explain import describe as typed_describe
 from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from ettrick.analysis.page.chapters.formula import extrapolated_texts as typed_extrapolated_texts
 from ettrick.analysis.page.chapters.run import format_run as typed_format_run

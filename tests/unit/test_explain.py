@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.contest.runs import replicate
-from ettrick.analysis.explain import describe as typed_describe
+from ettrick.analysis.explain.explain import describe as typed_describe
 from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from ettrick.analysis.page.chapters.formula import converges as typed_converges
 from ettrick.analysis.page.chapters.formula import explained_formula

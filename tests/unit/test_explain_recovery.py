@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.explain import describe as typed_describe
+from ettrick.analysis.explain.explain import describe as typed_describe
 from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from ettrick.analysis.results.explained import ExplainDocument
 from ettrick.sim.catalog import recoveries, recovery

@@ -19,9 +19,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.analysis import explore
 from ettrick.analysis.contest.runs import replicate
-from ettrick.analysis.explore import ExploreError, Explorer, Server, StaleError, disposition
+from ettrick.analysis.page import explore
+from ettrick.analysis.page.explore import ExploreError, Explorer, Server, StaleError, disposition
 from ettrick.analysis.statistics.estimates import means
 from ettrick.analysis.study.load import load_study
 from ettrick.sim import plugins
@@ -218,7 +218,7 @@ def test_a_download_may_have_any_name(name: str, header: str) -> None:
 def test_connections_are_bounded_in_number_and_time(quick: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more than there is room for is closed at once; one that says nothing makes room after a while."""
     monkeypatch.setattr(Server, "_CONNECTIONS", 2)
-    monkeypatch.setattr("ettrick.analysis.explore._Handler.timeout", 0.5)
+    monkeypatch.setattr("ettrick.analysis.page.explore._Handler.timeout", 0.5)
     with Server(quick) as found:
         threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         place = ("127.0.0.1", found.server_port)

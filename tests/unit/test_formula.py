@@ -14,7 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from ettrick import cli
-from ettrick.analysis.formula import _ANSWERS, FormulaError, answered, format_formula, format_question, formulas
+from ettrick.analysis.explain.formula import _ANSWERS, FormulaError, answered, format_formula, format_question, formulas
 from ettrick.analysis.results.documents import read_document
 from ettrick.analysis.results.explained import FormulaDocument, results_schema
 from ettrick.analysis.results.run import plain, render

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from ettrick import sim
-from ettrick.analysis.cluster import describe
+from ettrick.analysis.explain.cluster import blasts, describe
 from ettrick.analysis.page.account import GpuTime, account_of, cluster_bar
 from ettrick.analysis.page.chapters import capacity, formula, losses
 from ettrick.analysis.page.chapters import cluster as step
@@ -280,7 +280,7 @@ def test_independent_nodes_are_binomial() -> None:
 
 def test_blast_radii_by_hand() -> None:
     """Of 16 nodes in racks of four, a rack takes four, a power distribution unit of eight racks all, a GPU its node."""
-    found = {row.part: row[1:] for row in step.blasts(report_sample.parse().cluster.build())}
+    found = {row.part: row[1:] for row in blasts(report_sample.parse().cluster.build())}
     assert found["gpu"] == (128, 1, 1)
     assert found["rack"] == (4, 4, 4)
     assert found["pdu"] == (1, 16, 16)
@@ -294,7 +294,7 @@ def test_blast_radii_are_those_of_the_description(name: str) -> None:
         part: (row["units"], row["nodes_crashed_min"], row["nodes_crashed_max"])
         for part, row in describe(spec)["when_one_fails"].items()
     }
-    assert {row.part: row[1:] for row in step.blasts(spec.build())} == expected
+    assert {row.part: row[1:] for row in blasts(spec.build())} == expected
 
 
 BREAKDOWN = {

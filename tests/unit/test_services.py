@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import sim
-from ettrick.analysis.services import _basis, describe_service
+from ettrick.analysis.explain.services import _basis, describe_service
 from ettrick.cli import app
 from ettrick.sim.formulas.nodes import groups_with_spares
 from ettrick.sim.steps.serving import decode, handover, largest_batch, power, prefill, reading_rate, time_per_token

@@ -55,8 +55,8 @@ def test_every_command_answers_or_says_why_not(
 ) -> None:
     """On any scenario that comes with Ettrick a command answers, or ends with a line: never with a traceback."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ettrick.analysis.explore.Server.serve_forever", lambda *_, **__: None)
-    monkeypatch.setattr("ettrick.analysis.explore.Explorer.compile", lambda _: None)
+    monkeypatch.setattr("ettrick.analysis.page.explore.Server.serve_forever", lambda *_, **__: None)
+    monkeypatch.setattr("ettrick.analysis.page.explore.Explorer.compile", lambda _: None)
     words = [word.replace("@short", "horizon=12 h").replace("@", name) for word in command.split()]
     result = CliRunner().invoke(app, words)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

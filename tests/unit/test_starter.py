@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.commands.scenarios import init
-from ettrick.analysis.starter import InitOptions, StarterError, quoted, starter
+from ettrick.analysis.commands.starter import InitOptions, StarterError, quoted, starter
 from ettrick.sim import catalog, yamlfile
 from tests.pace import one_in
 

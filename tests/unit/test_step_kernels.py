@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.analysis.kernels import (
+from ettrick.analysis.explain.kernels import (
     compared,
     describe_kernels,
-    format_kernels,
     opportunities,
     regressions,
-    roofline,
     shapes_csv,
 )
+from ettrick.analysis.page.chapters.kernels import format_kernels, roofline
 from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import StepPlan, Workload, ideal_links, problems

@@ -357,7 +357,7 @@ def test_a_million_jobs_take_seconds() -> None:
 
 def test_explain_says_what_streams_ask_for() -> None:
     """Offered load is rate times GPU-time over the GPUs without spares, of all streams and of each."""
-    from ettrick.analysis.explain import describe
+    from ettrick.analysis.explain.explain import describe
     from ettrick.analysis.page.chapters.cluster import format_explanation
 
     prepared = sim.prepare(
@@ -376,7 +376,7 @@ def test_explain_says_what_streams_ask_for() -> None:
 
 def test_explain_says_where_gangs_saturate() -> None:
     """Jobs of a node and of all nodes, with exponential run times of one mean, saturate strict FIFO by the formula."""
-    from ettrick.analysis.explain import describe
+    from ettrick.analysis.explain.explain import describe
 
     work = {"use": "exponential", "mean": "1 h"}
     rows = [{**SMALL, "gpus": {"8": 9, "64": 1}, "work": work}]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
+from ettrick.analysis.explain.cluster import blasts
 from ettrick.analysis.page.account import of_focus
 from ettrick.analysis.page.chapters.formula import explained_formula
 from ettrick.analysis.page.chapters.run import layout_text
@@ -22,6 +21,7 @@ from ettrick.analysis.results.step import PARTS, unit_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ettrick.analysis.explain.cluster import BlastRadiusRow
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import ReplayedScenario
     from ettrick.analysis.results.models import StepSummary
@@ -95,21 +95,6 @@ def _span(row: BlastRadiusRow, size: int) -> str:
     """Return from how many to how many one failure takes, in things of which a node has `size`."""
     least, most = f"{row.least * size:,}", f"{row.most * size:,}"
     return "none" if not row.most else most if least == most else f"{least} to {most}"
-
-
-class BlastRadiusRow(NamedTuple):
-    """The blast radius of a part alone: the class of part, how many there are, fewest and most nodes."""
-
-    part: str
-    units: int
-    least: int
-    most: int
-
-
-def blasts(topology: Topology) -> list[BlastRadiusRow]:
-    """Return what one failure of each class of parts takes."""
-    sizes = {part: np.diff(topology.members(part).offsets) for part, units in topology.counts.items() if units}
-    return [BlastRadiusRow(part, len(row), int(row.min()), int(row.max())) for part, row in sizes.items()]
 
 
 # ----------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.services import describe_service
+from ettrick.analysis.explain.services import describe_service
 from ettrick.analysis.validation import published_serving as serving
 from ettrick.analysis.validation.lab import MeasuredQuantity, estimate
 from ettrick.analysis.validation.published_steps import default_folder, mape

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick import sim
 from ettrick.analysis.amounts import percent_text
-from ettrick.analysis.layouts import ROOMY
+from ettrick.analysis.explain.layouts import ROOMY
 from ettrick.sim import catalog, units
 from ettrick.sim.catalog import steps
 from ettrick.sim.yamlfile import suggest

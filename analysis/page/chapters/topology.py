@@ -1,85 +1,19 @@
-"""What a cluster is made of, and what goes with each of its parts: as data, and as text for the terminal."""
+"""What `ettrick topology` prints: topologies, what one is made of, and where jobs sit in it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ettrick.analysis.amounts import gigabits, number_of, percent_text, text_or_dash
-from ettrick.analysis.page.chapters.cluster import blasts
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Section, grid
-from ettrick.sim import FABRIC_PARTS, load_cluster, placement, shipped
+from ettrick.sim import load_cluster, shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ettrick.analysis.page.chapters.cluster import BlastRadiusRow
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.sim import ClusterSpec, Scenario, Topology
 
 _REACH = {"leaf": "same leaf switches", "pod": "same pod", "cluster": "anywhere"}
 _WIDTH = 120  # columns without a terminal [-]
-_TIERS = ("node_leaf", "leaf_spine", "spine_core")
-
-
-def describe(cluster: ClusterSpec) -> dict[str, Any]:
-    """Return what there is to say about a cluster, ready for JSON.
-
-    Returns
-    -------
-    dict
-        Counts [-], bandwidths [B/s], shares [-], by name; ``when_one_fails`` has a row for each part class.
-    """
-    topology = cluster.build()
-    fabric, counts = cluster.fabric, dict(topology.counts)
-    pools = [
-        {"nodes": pool.count, "gpus": pool.count * topology.gpus_per_node, "accelerator": str(pool.accelerator)}
-        for pool in cluster.all_pools
-    ]
-    return {
-        "name": topology.name,
-        "gpus": counts["gpu"],
-        "nodes": topology.nodes,
-        "gpus_per_node": topology.gpus_per_node,
-        "pools": pools,
-        "fabric": {
-            "use": fabric.use,
-            "rails": topology.rails,
-            "nic_bytes_per_s": fabric.nic,
-            "cables_per_nic": fabric.homes,
-            "reroute": fabric.reroute,
-            "optical_tiers": [_TIERS[tier] for tier in topology.optical],
-        },
-        "scale_up": cluster.scale_up.model_dump() if cluster.scale_up is not None else None,
-        "counts": counts,
-        "domains": {name: _sizes(ids) for name, ids in topology.domains.items()},
-        "bandwidth": {
-            reach: {"bytes_per_s": rate, "of_nic": rate / fabric.nic} for reach, rate in topology.bandwidth.items()
-        },
-        "when_one_fails": {row.part: _failure(topology, row) for row in blasts(topology)},
-    }
-
-
-def _sizes(ids: Any) -> dict[str, int]:
-    """Return how many domains there are, and the fewest and most nodes of one."""
-    sizes = np.bincount(ids)
-    return {"count": int(sizes.size), "nodes_min": int(sizes.min()), "nodes_max": int(sizes.max())}
-
-
-def _failure(topology: Topology, row: BlastRadiusRow) -> dict[str, Any]:
-    """Return what one failure of a unit of a part class does, alone: from the unit that does least to the worst."""
-    # Where no node is left there is no bandwidth to speak of.
-    left = None
-    if row.least < topology.nodes:
-        left = float(topology.paths.left(row.part).min()) if row.part in FABRIC_PARTS else 1.0
-    return {
-        "units": row.units,
-        "nodes_crashed_min": row.least,
-        "nodes_crashed_max": row.most,
-        "bandwidth_left_min": left,
-    }
 
 
 def format_list() -> str:
@@ -152,7 +86,7 @@ def _rows(content: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-# Where each job of a scenario sits in the empty cluster: as data, and as text for the terminal.
+# Where each job of a scenario sits in the empty cluster.
 
 _REACH_PLACEMENT = {
     "scale_up": "one scale-up domain",
@@ -160,58 +94,6 @@ _REACH_PLACEMENT = {
     "pod": "same pod",
     "cluster": "across pods",
 }
-
-
-def parts_named(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """Return part class and number of each unit that is named as ``spine:3``."""
-    found = []
-    for text in texts:
-        part, colon, unit = text.partition(":")
-        if not (colon and unit.isdecimal()):
-            raise ValueError(f"{text}: must be a part and a number, such as spine:3")
-        found.append((part, int(unit)))
-    return found
-
-
-def describe_jobs(scenario: Scenario, failed: Sequence[tuple[str, int]] = ()) -> dict[str, Any]:
-    """Return how far the groups of each job reach, what they get, and what a lost node takes, ready for JSON.
-
-    `failed` are parts of the fabric that are out: part class and number of the unit.
-
-    Returns
-    -------
-    dict
-        By name of the job; jobs without a layout have ``None``. Bandwidths are of one GPU and direction [B/s].
-    """
-    return {job.name: _describe(scenario, index, failed) for index, job in enumerate(scenario.jobs)}
-
-
-def _describe(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]]) -> dict[str, Any] | None:
-    place = placement(scenario, index, failed)
-    if place is None:
-        return None
-    layout = scenario.jobs[index].parallelism
-    assert layout is not None
-    groups = {
-        kind: {
-            "size": span.size,
-            "groups": span.groups,
-            "reaches": span.level,
-            "ranks_per_domain": span.per_domain,
-            "bytes_per_s": place.bandwidth.get(kind),
-        }
-        for kind, span in place.spans.items()
-    }
-    lost = {name: list(numbers) for name, numbers in place.loss._asdict().items() if numbers}
-    return {
-        "gpus": layout.gpus,
-        "order": list(layout.order),
-        "groups": groups,
-        "first_node_takes": lost,
-        "nodes_cut_off": place.cut_off,
-        "nodes_a_domain_can_lose": place.mates,
-        "gpus_stranded_then": place.stranded,
-    }
 
 
 def format_jobs(content: dict[str, Any]) -> str:

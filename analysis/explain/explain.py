@@ -8,6 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from ettrick import sim
+from ettrick.analysis.explain.services import describe_service
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import (
     AcceleratorSummary,
@@ -37,7 +38,6 @@ from ettrick.analysis.results.explained import (
 )
 from ettrick.analysis.results.run import describe_closed_form, provenance
 from ettrick.analysis.results.step import PARTS, describe_step, sizes, stores_of
-from ettrick.analysis.services import describe_service
 from ettrick.sim import catalog, recovery_summary
 from ettrick.sim.catalog import steps
 from ettrick.sim.formulas.queues import gang_saturation
