@@ -187,8 +187,8 @@ def duration_form(largest: float) -> NumberFormat:
 
 def people_form(metric: str, values: Iterable[float | None], currency: str = "") -> NumberFormat:
     """Return how a metric is written for people, given some of its values [SI]; its unit also says of what."""
-    kept = [abs(value) for value in values if value is not None and math.isfinite(value)]
-    form, largest = form_of(metric, kept, currency), max(kept, default=0.0)
+    sizes = [abs(value) for value in values if value is not None and math.isfinite(value)]
+    form, largest = form_of(metric, sizes, currency), max(sizes, default=0.0)
     unit = unit_of(metric)
     if unit == "s":
         return time_form(largest)
@@ -264,18 +264,18 @@ class MetricFormat(NamedTuple):
 
     def ends(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
         """Return the ends of an interval [SI] in the unit that is shown."""
-        found = ends_of(interval)
-        return None if found is None else (found[0] / self.form.size, found[1] / self.form.size)
+        ends = ends_of(interval)
+        return None if ends is None else (ends[0] / self.form.size, ends[1] / self.form.size)
 
-    def worded(self, found: Any) -> str:
+    def worded(self, estimate: Any) -> str:
         """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
-        mean = _part(found, "mean")
-        return "" if mean is None else self.form.value(mean, ends_of(_part(found, "mean_ci95")))
+        mean = _part(estimate, "mean")
+        return "" if mean is None else self.form.value(mean, ends_of(_part(estimate, "mean_ci95")))
 
-    def mean(self, found: Any) -> str:
+    def mean(self, estimate: Any) -> str:
         """Return a mean with the digits that its interval deserves; empty without a mean."""
-        mean = _part(found, "mean")
-        return "" if mean is None else self.form.plain(mean, ends_of(_part(found, "mean_ci95")))
+        mean = _part(estimate, "mean")
+        return "" if mean is None else self.form.plain(mean, ends_of(_part(estimate, "mean_ci95")))
 
     def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
         """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""
@@ -288,9 +288,9 @@ class MetricFormat(NamedTuple):
         """Return the same in the unit that is shown."""
         return self.ends(self.gap(interval))
 
-    def change(self, found: Any) -> str:
+    def change(self, estimate: Any) -> str:
         """Return a difference with its sign and interval, such as ``+0.12 [0.04, 0.2]``."""
-        return self.form.change(_part(found, "mean"), self.gap(_part(found, "ci95")))
+        return self.form.change(_part(estimate, "mean"), self.gap(_part(estimate, "ci95")))
 
     def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
         """Return the size of a difference with its interval, such as ``0.12 [0.04, 0.2]``."""
@@ -304,9 +304,9 @@ class MetricFormat(NamedTuple):
         return f"{self.form.plain(ends[0], ends, unit='')} to {self.form.plain(ends[1], ends)}"
 
 
-def _part(found: Any, name: str) -> Any:
+def _part(result: Any, name: str) -> Any:
     """Return a part of a result, or of an answer's data; ``None`` without it."""
-    return (found or {}).get(name) if found is None or isinstance(found, Mapping) else getattr(found, name, None)
+    return (result or {}).get(name) if result is None or isinstance(result, Mapping) else getattr(result, name, None)
 
 
 def ends_of(interval: Sequence[float | None] | None) -> tuple[float, float] | None:
@@ -338,9 +338,9 @@ def shown(metric: str, values: Iterable[float | None], currency: str | None = No
     return MetricFormat(metric, name_of(metric), form._replace(unit=unit))
 
 
-def verb(metric: str, one: str, many: str) -> str:
+def verb(metric: str, singular: str, plural: str) -> str:
     """Return the form of a verb that goes with the name of a metric: ETTR *is*, tokens per day *are*."""
-    return many if metric in METRICS and METRICS[metric].is_plural else one
+    return plural if metric in METRICS and METRICS[metric].is_plural else singular
 
 
 # GPU-time, money and shares.
@@ -480,16 +480,16 @@ def range_text(ends: Sequence[float | None] | None, form: Callable[[float], str]
     return f"{number if unit == high.partition(' ')[2] else low}..{high}"
 
 
-def interval_text(found: Any, form: Callable[[float], str], interval: str = "mean_ci95") -> str:
+def interval_text(estimate: Any, form: Callable[[float], str], interval: str = "mean_ci95") -> str:
     """Return the interval of a summary or difference; ``exact`` where the number is, a dash where nothing is known.
 
     What goes with a modelled step has no sampling error, and is not exact.
     """
-    is_exact = _part(found, "exact") or _part(found, "method") == "exact"
-    ends = _part(found, interval)
+    is_exact = _part(estimate, "exact") or _part(estimate, "method") == "exact"
+    ends = _part(estimate, interval)
     if ends is not None or not is_exact:
         return range_text(ends, form)
-    return "exact" if _part(found, "band90") is None else "no sampling error"
+    return "exact" if _part(estimate, "band90") is None else "no sampling error"
 
 
 def percent_text(value: float, digits: int = 2, sign: str = "") -> str:
@@ -620,6 +620,6 @@ def ranges(numbers: Sequence[int], name: Callable[[int], str] = str) -> str:
     """Return ascending numbers of nodes as a scenario states them, ``0-31,64``, or in digits of their own."""
     parts = []
     for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-        mine = [number for _, number in group]
-        parts.append(f"{name(mine[0])}-{name(mine[-1])}" if len(mine) > 1 else name(mine[0]))
+        run = [number for _, number in group]
+        parts.append(f"{name(run[0])}-{name(run[-1])}" if len(run) > 1 else name(run[0]))
     return ",".join(parts)

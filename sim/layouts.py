@@ -88,13 +88,13 @@ def _fits(base: Workload, bounds: Bounds) -> bool:
 
 def _near(base: Workload, bounds: Bounds, node: int, most: int) -> list[int]:
     """Return the nearest numbers of GPUs that sizes of groups divide, one on each side."""
-    found = []
+    nearest = []
     for way in (-node, node):
         counts = (bounds.gpus + way * times for times in range(1, _FARTHEST))
         inside = (count for count in counts if 0 < count <= most)
         divide = (count for count in inside if any(True for _ in groupings(base, bounds._replace(gpus=count))))
-        found += [next(divide, 0)]
-    return [count for count in found if count]
+        nearest += [next(divide, 0)]
+    return [count for count in nearest if count]
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class LayoutSearch:
         shape = self.placed_job.shape
         assert spec.batch is not None, "a job with a batch"
         assert shape is not None, "and a model"
-        own = Parallelism() if spec.parallelism is None else spec.parallelism
-        layout = Parallelism(tensor=own.expert_tensor, expert_tensor=own.expert_tensor)
+        stated = Parallelism() if spec.parallelism is None else spec.parallelism
+        layout = Parallelism(tensor=stated.expert_tensor, expert_tensor=stated.expert_tensor)
         self.base = self.placed_job.workload(shape, spec.batch, layout, spec.execution)
         self.machine = self.placed_job.machine(shape, ideal_links(self.base, 1.0, 1.0, 1))
         self.domain = self.site.domain
@@ -220,9 +220,9 @@ class LayoutSearch:
     def candidates(self) -> Iterator[Candidate]:
         """Yield the layouts that are possible, fit, and leave as many sets of replicas as the recovery needs."""
         for work in layouts(self.base, self.bounds):
-            found = self.candidate(work)
-            if found is not None:
-                yield found
+            candidate = self.candidate(work)
+            if candidate is not None:
+                yield candidate
 
     def candidate(self, work: Workload) -> Candidate | None:
         """Return a layout with all bandwidth of the NICs; ``None`` if the scenario rules it out."""
@@ -373,10 +373,10 @@ def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
     if lacking:
         raise ValueError(f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})")
     cluster = scenario.cluster
-    each, most = cluster.hosts.gpus, cluster.hosts.nodes * cluster.hosts.gpus
+    per_node, most = cluster.hosts.gpus, cluster.hosts.nodes * cluster.hosts.gpus
     if gpus > most:
         raise ValueError(f"{gpus:,} GPUs are more than the {most:,} of the cluster")
-    if gpus % each or gpus <= 0:
-        below = max(gpus, 0) // each * each
-        near = " or ".join(f"{count:,}" for count in (below, below + each) if count > 0)
-        raise ValueError(f"{gpus:,} GPUs are not a whole number of nodes of {each}; nearest: {near}")
+    if gpus % per_node or gpus <= 0:
+        below = max(gpus, 0) // per_node * per_node
+        near = " or ".join(f"{count:,}" for count in (below, below + per_node) if count > 0)
+        raise ValueError(f"{gpus:,} GPUs are not a whole number of nodes of {per_node}; nearest: {near}")

@@ -270,11 +270,11 @@ class Table:
     @property
     def roles(self) -> str:
         """Which column was taken for what, and which were not used, for the screen."""
-        taken = ", ".join(
+        sources = ", ".join(
             role if self.header[index].lower() == role else f"{role} from '{self.header[index]}'"
             for role, index in self.columns.items()
         )
-        return taken + (f"; not used: {', '.join(self.unused)}" if self.unused else "")
+        return sources + (f"; not used: {', '.join(self.unused)}" if self.unused else "")
 
     @property
     def unused(self) -> list[str]:

@@ -80,9 +80,9 @@ def streams(seed: int, replication: int, paths: Iterable[bytes]) -> NDArray[np.u
     digest = hashlib.blake2b(encoded(seed, replication), digest_size=8)
     keys = bytearray()
     for path in paths:
-        mine = digest.copy()
-        mine.update(path)
-        keys += mine.digest()
+        branch = digest.copy()
+        branch.update(path)
+        keys += branch.digest()
     return np.frombuffer(keys, "<u8")
 
 
@@ -94,12 +94,12 @@ def encoded(*parts: str | int) -> bytes:
     TypeError
         If a part is neither text nor an integer.
     """
-    found = b""
+    encoding = b""
     for part in parts:
         tag, text = ("s", part) if isinstance(part, str) else ("i", str(operator.index(part)))
         content = text.encode()
-        found += f"{tag}{len(content)}:".encode() + content
-    return found
+        encoding += f"{tag}{len(content)}:".encode() + content
+    return encoding
 
 
 def _key(digest: hashlib.blake2b) -> int:
@@ -209,7 +209,7 @@ def below_each(
     together = _CHUNK // count
     if together < 2:
         return [below(key, count, sub, threshold) for key, threshold in zip(keys, thresholds, strict=True)]
-    found = []
+    draws = []
     for start in range(0, len(keys), together):
         some, limits = keys[start : start + together], np.array(thresholds[start : start + together])
         hashes = np.array([key & _MASK for key in some], dtype=np.uint64)[:, None] + _STEPS[:count]
@@ -221,8 +221,8 @@ def below_each(
         inside = numbers < limits[rows]
         rows, slots, numbers = rows[inside], slots[inside], numbers[inside]
         edges = itertools.pairwise(np.searchsorted(rows, range(len(some) + 1)).tolist())
-        found += [(slots[first:stop], numbers[first:stop]) for first, stop in edges]
-    return found
+        draws += [(slots[first:stop], numbers[first:stop]) for first, stop in edges]
+    return draws
 
 
 def _most(threshold: float | NDArray[np.float64]) -> NDArray[np.uint64]:

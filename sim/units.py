@@ -286,9 +286,9 @@ def unknown_unit(unit: str, dimension: Dimension) -> str:
     """Return why `unit` is no unit of `dimension`, with the nearest one."""
     if unit == "m":
         return "'m' is ambiguous (minute or milli?); did you mean 'min'?"
-    for other in DIMENSIONS:
-        if unit in other.units:
-            return f"'{unit}' is a unit of {other.name}, not of {dimension.name}"
+    for actual in DIMENSIONS:
+        if unit in actual.units:
+            return f"'{unit}' is a unit of {actual.name}, not of {dimension.name}"
     return f"unknown unit {unit!r}{did_you_mean(unit, dimension.units)}"
 
 

@@ -99,14 +99,14 @@ RECOVERY = (
 )
 
 STEPS = (
-    ("_gemm", " + held * reading)", ")"),
+    ("_gemm", " + local_experts * reading)", ")"),
     ("_tensor", "(ranks - 1) / ranks", "ranks / ranks"),
     ("breakdown", "(work.pipeline - 1) * (_fill", "work.pipeline * (_fill"),
     ("_between_copies", "groups = copies // ranks", "groups = copies"),
     ("Workload.stage_layers", "return most - 1, most, most - 1", "return most, most, most - 1"),
     ("rerouted_pace", "whole = microbatches + stages - 1", "whole = microbatches + stages"),
     ("_of_stage", "copies = min(ranks, work.expert_replicas)", "copies = ranks"),
-    ("_no_faster", "max(getattr(healthy, name), getattr(found, name))", "getattr(found, name)"),
+    ("_no_faster", "max(getattr(healthy, name), getattr(slowed, name))", "getattr(slowed, name)"),
     ("_exposed", "constants.data_cover * stage", "constants.data_cover * pipeline"),
     ("node_power", "utilisation * (node.training - node.idle)", "utilisation * node.training"),
 )

@@ -241,14 +241,14 @@ def starter(wishes: InitOptions, command: str = "ettrick init", progress: Progre
     StarterError
         If a name is unknown, or if there is no layout on so many GPUs.
     """
-    for option, name, known in (
+    for option, name, entries in (
         ("--accelerator", wishes.accelerator, catalog.accelerators()),
         ("--model", wishes.model, catalog.models()),
         ("--failures", wishes.failures, catalog.bundles()),
         ("--recovery", wishes.recovery, catalog.recoveries()),
     ):
-        if name not in known:
-            raise StarterError(f"{option}: '{name}' does not come with Ettrick{suggest(name, known)}")
+        if name not in entries:
+            raise StarterError(f"{option}: '{name}' does not come with Ettrick{suggest(name, entries)}")
     _check_horizon(wishes.horizon)
     parts = _parts(wishes, catalog.accelerators()[wishes.accelerator], catalog.models()[wishes.model])
     return _laid_out(parts, command, progress)
@@ -355,12 +355,12 @@ def _enough(parts: ScenarioParts) -> str:
     for times in range(1, _DOUBLED + 1):
         gpus = parts.wishes.gpus * 2**times
         try:
-            other = _parts(parts.wishes._replace(gpus=gpus), parts.chip, parts.shape)
+            larger = _parts(parts.wishes._replace(gpus=gpus), parts.chip, parts.shape)
         except StarterError:  # no network joins so many
             return ""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "starter.yaml"
-            path.write_text(text_of(other, "", None), encoding="utf-8")
+            path.write_text(text_of(larger, "", None), encoding="utf-8")
             search = sim.LayoutSearch(sim.load(path, _NOTHING_FAILS, must_fit=False))
         if next(search.candidates(), None) is not None:
             return f"; --gpus {gpus} is enough"
@@ -369,11 +369,11 @@ def _enough(parts: ScenarioParts) -> str:
 
 def _best_first(candidates: Iterable[Candidate], parts: ScenarioParts) -> Sequence[Candidate]:
     """Return a few layouts: the fastest of those that leave some memory, then the fastest of all."""
-    order = sorted(candidates, key=lambda one: (one.plan.crowding > ROOMY, one.plan.time))
+    order = sorted(candidates, key=lambda candidate: (candidate.plan.crowding > ROOMY, candidate.plan.time))
     if parts.is_narrow:  # groups that can run narrower
-        order = [one for one in order if one.plan.work.tensor > 1] or order
+        order = [candidate for candidate in order if candidate.plan.work.tensor > 1] or order
     if parts.is_rack and parts.is_elastic:
-        order = [one for one in order if _has_whole_racks(parts, one)] or order
+        order = [candidate for candidate in order if _has_whole_racks(parts, candidate)] or order
     return order[:_MOST_LAYOUTS]
 
 

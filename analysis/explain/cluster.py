@@ -94,13 +94,13 @@ def _failure(topology: Topology, row: BlastRadiusRow) -> dict[str, Any]:
 
 def parts_named(texts: Sequence[str]) -> list[tuple[str, int]]:
     """Return part class and number of each unit that is named as ``spine:3``."""
-    found = []
+    parts = []
     for text in texts:
         part, colon, unit = text.partition(":")
         if not (colon and unit.isdecimal()):
             raise ValueError(f"{text}: must be a part and a number, such as spine:3")
-        found.append((part, int(unit)))
-    return found
+        parts.append((part, int(unit)))
+    return parts
 
 
 def describe_jobs(scenario: Scenario, failed: Sequence[tuple[str, int]] = ()) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         seed=prepared.seed,
         jobs={job.name: _job(prepared, index) for index, job in enumerate(prepared.jobs)},
         fleet=_fleet(prepared) if prepared.streams else None,
-        services={found.spec.name: describe_service(found, price) for found in sim.services_of(prepared)},
+        services={service.spec.name: describe_service(service, price) for service in sim.services_of(prepared)},
         fit=Fit(steps=errors["rows"], mean_error=errors["mape"], unseen_source_error=errors["left_out"]),
         closed_form=describe_closed_form(prepared, simulated),
         assumptions=list(prepared.scenario.assumptions),
@@ -159,11 +159,11 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
 def _fleet(prepared: Prepared) -> ExplainedFleet:
     """Return what streams ask of the cluster; named jobs hold theirs, and are not counted."""
     gpus = (prepared.nodes - sum(reserve.nodes for reserve in prepared.reserves.values())) * prepared.gpus_per_node
-    found = {}
+    streams = {}
     for stream in prepared.streams:
         knows_work = math.isfinite(stream.mean_work)
         ends = [stream.saves[size].interval for size in (min(stream.gpus), max(stream.gpus))]
-        found[stream.name] = ExplainedStream(
+        streams[stream.name] = ExplainedStream(
             jobs_per_day=None if stream.pending else stream.rate * DAY,
             gpus={str(size): share for size, share in sorted(stream.gpus.items())},
             mean_gpus=sum(size * share for size, share in stream.gpus.items()),
@@ -173,11 +173,11 @@ def _fleet(prepared: Prepared) -> ExplainedFleet:
             detection_s=stream.detection,
             save_interval_s=[interval if math.isfinite(interval) else None for interval in ends],
         )
-    loads = [stream.offered_load for stream in found.values()]
-    known = [load for load in loads if load is not None]
+    loads = [stream.offered_load for stream in streams.values()]
+    stated = [load for load in loads if load is not None]
     return ExplainedFleet(
-        streams=found,
-        offered_load=sum(known) if len(known) == len(loads) else None,
+        streams=streams,
+        offered_load=sum(stated) if len(stated) == len(loads) else None,
         saturation=_saturation(prepared, gpus),
     )
 
@@ -197,8 +197,8 @@ def _saturation(prepared: Prepared, gpus: int) -> float | None:
     for stream in prepared.streams:
         for size, share in stream.gpus.items():
             rates[size] = rates.get(size, 0.0) + stream.rate * share
-    small, *others = sorted(rates)
-    if others != [gpus] or gpus % small or (small > 1 and small % prepared.gpus_per_node):
+    small, *larger = sorted(rates)
+    if larger != [gpus] or gpus % small or (small > 1 and small % prepared.gpus_per_node):
         return None
     return gang_saturation(gpus // small, rates[small] / sum(rates.values()))[1]
 
@@ -206,12 +206,12 @@ def _saturation(prepared: Prepared, gpus: int) -> float | None:
 def _options(spec: JobSpec) -> dict[str, Any]:
     """Return what a scenario states of the execution of a step beside what is said of every step."""
     stated = spec.execution.model_dump(mode="json", exclude_defaults=True)
-    found = {name: value for name, value in stated.items() if name not in (*_EXECUTION, "shard_ranks")}
+    options = {name: value for name, value in stated.items() if name not in (*_EXECUTION, "shard_ranks")}
     if spec.parallelism is not None and spec.parallelism.ulysses > 1:
-        found["ulysses"] = spec.parallelism.ulysses
+        options["ulysses"] = spec.parallelism.ulysses
     if spec.lora is not None:
-        found["LoRA"] = f"rank {spec.lora.rank} on {spec.lora.modules}"
-    return found
+        options["LoRA"] = f"rank {spec.lora.rank} on {spec.lora.modules}"
+    return options
 
 
 _MANY = 10**9
@@ -222,7 +222,7 @@ _PLANNED = tuple(PlannedJob.__annotations__)
 
 def _job(prepared: Prepared, index: int) -> ExplainedJob:
     job, spec = prepared.jobs[index], prepared.scenario.jobs[index]
-    known: dict[str, Any] = {
+    common: dict[str, Any] = {
         "gpus": job.gpus,
         "nodes": job.nodes,
         "lacks": spec.lacks,
@@ -235,11 +235,11 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         "recovery": describe_recovery(prepared, index),
     }
     if job.plan is None:
-        known |= dict.fromkeys(_PLANNED)
-        return ExplainedJob(**known)
+        common |= dict.fromkeys(_PLANNED)
+        return ExplainedJob(**common)
     plan, work, chip, size = job.plan, job.plan.work, job.plan.machine.chip, checkpoint_size(job.plan.work.shape)
     return PlannedJob(
-        **known,
+        **common,
         parts=_parts(plan),
         utilisation=_utilisation(plan),
         model=ModelSummary(
@@ -363,16 +363,16 @@ def _groups(plan: StepPlan) -> dict[str, GroupLink]:
 
 def _parts(plan: StepPlan) -> dict[str, StepPart]:
     """Return the terms of a step in their parts: seconds [s] and shares [-]."""
-    found = {}
+    parts = {}
     for part, names in PARTS.items():
         terms = {name: getattr(plan.breakdown, name) for name in names}
         total = sum(terms.values())
-        found[part] = StepPart(
+        parts[part] = StepPart(
             time_s=total,
             share=total / plan.time,
             terms={name: TermShare(time_s=time, share=time / plan.time) for name, time in terms.items()},
         )
-    return found
+    return parts
 
 
 def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
@@ -393,28 +393,28 @@ def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
     causal = flop_per_token(work.shape, work.sequence)
     full = flop_per_token(work.shape, work.sequence, convention="full")
     core = (full - causal) / 3
-    found = {}
+    conventions = {}
     for name, flop, attention in (("causal", causal, core), ("full", full, 2 * core)):
         again = work.whole_again * (flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding)
         again += sum(share for module, share in _modules(work, attention).items() if module in work.again)
-        found[name] = Utilisation(
+        conventions[name] = Utilisation(
             flop_per_token=flop, recomputed_flop_per_token=again, mfu=flop * spent, hfu=(flop + again) * spent
         )
-    return found
+    return conventions
 
 
 def _modules(work: Workload, attention: float) -> dict[str, float]:
     """Return the FLOP of a token, forward, in the modules that have products [FLOP]."""
     shape = work.shape
-    found = {
+    flop = {
         "up_projection": 2 * shape.all_layers * shape.expanding,
         "attention": 0.0 if work.fused_attention else attention,
         "mlp": 2.0 * shape.dense_layers * shape.matrices * shape.hidden * shape.ffn,
     }
     if shape.experts is not None:
-        found["shared_experts"] = 2.0 * shape.expert_layers * shape.matrices * shape.hidden * shape.experts.shared
-        found["experts"] = 2 * shape.expert_layers * shape.experts.active * shape.expert
-    return found
+        flop["shared_experts"] = 2.0 * shape.expert_layers * shape.matrices * shape.hidden * shape.experts.shared
+        flop["experts"] = 2 * shape.expert_layers * shape.experts.active * shape.expert
+    return flop
 
 
 def _degraded(job: PreparedJob) -> dict[str, Degraded]:
@@ -431,7 +431,7 @@ def _degraded(job: PreparedJob) -> dict[str, Degraded]:
         states["replica_missing_shrink"] = Impairment(missing=1)
     if work.tensor > 1:
         states["tensor_rank_missing"] = Impairment(tensor=work.tensor - 1)
-    found = {}
+    degraded = {}
     for name, state in states.items():
         pace, trained, basis = plan.pace(state), 1.0, "model"
         if state.missing and not state.keeps_batch:
@@ -440,7 +440,7 @@ def _degraded(job: PreparedJob) -> dict[str, Degraded]:
             # A stated share of communication speaks for nodes and network: a run does not ask the model of steps.
             pace = stated_pace(job.communication, state.network, state.compute)
             basis = "communication"
-        found[name] = Degraded(
+        degraded[name] = Degraded(
             time_s=plan.time / pace,
             pace=trained * pace,
             basis=basis,
@@ -449,4 +449,4 @@ def _degraded(job: PreparedJob) -> dict[str, Degraded]:
             missing=state.missing,
             tensor=state.tensor or work.tensor,
         )
-    return found
+    return degraded

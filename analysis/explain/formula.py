@@ -121,11 +121,12 @@ class Formula(NamedTuple):
 def formulas() -> dict[str, Formula]:
     """Return the questions by name."""
     table: Any = yamlfile.load(Path(__file__).with_suffix(".yaml")).data
+    shared = table["inputs"]
     return {
         name: Formula(
             entry["question"],
             entry["equation"].rstrip(),
-            tuple(FormulaInput(key, **{**table["inputs"].get(key, {}), **own}) for key, own in entry["inputs"].items()),
+            tuple(FormulaInput(key, **{**shared.get(key, {}), **stated}) for key, stated in entry["inputs"].items()),
             tuple(table["assumptions"].get(text, text) for text in entry["assumptions"]),
             entry["reference"],
         )
@@ -154,25 +155,25 @@ def answered(name: str, texts: Sequence[str]) -> FormulaDocument:
     """
     formula = known(name)
     inputs = {entry.name: entry for entry in formula.inputs}
-    given: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for option, text in _amounts(name, texts):
         entry = inputs.get(option)
         if entry is None:
             raise FormulaError(f"formula {name}: has no --{option}{suggest(option, inputs)}")
-        if option in given:
+        if option in amounts:
             raise FormulaError(f"formula {name}: --{option} is given twice")
         try:
-            given[option] = KINDS[entry.takes].of(text)
+            amounts[option] = KINDS[entry.takes].of(text)
         except UnitError as error:
             offer = "" if "(" in str(error) or ";" in str(error) else f"; {_such_as(entry)}"
             raise FormulaError(f"--{option}: {error}{offer}") from None
     for entry in formula.inputs:
-        if entry.name not in given:
+        if entry.name not in amounts:
             if entry.default is None:
                 raise FormulaError(f"formula {name}: --{entry.name} is missing: {entry.meaning}, {_such_as(entry)}")
-            given[entry.name] = entry.default
+            amounts[entry.name] = entry.default
     try:
-        results = _ANSWERS[name](**{option.replace("-", "_"): value for option, value in given.items()})
+        results = _ANSWERS[name](**{option.replace("-", "_"): value for option, value in amounts.items()})
     except (ValueError, ArithmeticError) as error:
         raise FormulaError(f"formula {name}: {error}") from None
     return FormulaDocument(
@@ -180,7 +181,7 @@ def answered(name: str, texts: Sequence[str]) -> FormulaDocument:
         formula=name,
         question=formula.question,
         equation=formula.equation,
-        inputs={entry.name: given[entry.name] for entry in formula.inputs},
+        inputs={entry.name: amounts[entry.name] for entry in formula.inputs},
         results={
             row.name: FormulaResult(value=row.value, unit=row.unit, meaning=row.meaning, note=row.note)
             for row in results
@@ -235,14 +236,14 @@ def format_question(name: str) -> str:
     return "\n".join([*_head(formula), *_columns(rows), "", *_foot(formula)])
 
 
-def format_formula(found: FormulaDocument) -> str:
+def format_formula(document: FormulaDocument) -> str:
     """Return the answer to a question."""
-    formula = known(found.formula)
+    formula = known(document.formula)
     rows = [
-        (f"--{entry.name}", entry.symbol, f"{_shown(entry, found.inputs[entry.name])}, {entry.meaning}")
+        (f"--{entry.name}", entry.symbol, f"{_shown(entry, document.inputs[entry.name])}, {entry.meaning}")
         for entry in formula.inputs
     ]
-    results = [(row.meaning, value_text(row), row.note) for row in found.results.values()]
+    results = [(row.meaning, value_text(row), row.note) for row in document.results.values()]
     return "\n".join([*_head(formula), *_columns(rows), "", *_columns(results), "", *_foot(formula)])
 
 
@@ -390,14 +391,14 @@ def _two_level(
             goodput.young_interval(remote_write, mtti / remote_share),
         ]
     )
-    found = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-12})
-    local, remote = map(math.exp, found.x)
+    optimum = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-12})
+    local, remote = map(math.exp, optimum.x)
     alone = goodput.optimal_interval(remote_write, mtti)
     # All failures go back to the one store, the slower restart of the few included.
     survival = (1.0 - remote_share) * classes[0].survival + remote_share * classes[1].survival
-    one = goodput.FailureClass(1.0, downtime, survival)
+    merged = goodput.FailureClass(1.0, downtime, survival)
     single = arrays.real(
-        goodput.shares_of_classes(rate, [one], [goodput.CheckpointStore(alone, remote_write)]).productive
+        goodput.shares_of_classes(rate, [merged], [goodput.CheckpointStore(alone, remote_write)]).productive
     )
     both = ettr(local, remote)
     note = (
@@ -478,14 +479,14 @@ def _n_plus_k(
 
 
 def _shortage(needed: float, spares: float, mtbf: float, repair: float, downtime: float) -> list[FormulaLine]:
-    found = nodes.starvation(mtbf, repair, int(needed), int(spares), downtime=downtime)
+    starvation = nodes.starvation(mtbf, repair, int(needed), int(spares), downtime=downtime)
     return [
-        FormulaLine("share", "share of time in which the job waits for nodes", found.share, "share"),
-        FormulaLine("per_year", "that is, of a year", found.share * YEAR, "s"),
+        FormulaLine("share", "share of time in which the job waits for nodes", starvation.share, "share"),
+        FormulaLine("per_year", "that is, of a year", starvation.share * YEAR, "s"),
         FormulaLine(
-            "no_spare", "probability that a failure of the running job finds no spare", found.probability, "share"
+            "no_spare", "probability that a failure of the running job finds no spare", starvation.probability, "share"
         ),
-        FormulaLine("wait", "mean wait of a failure, those without one included", found.wait, "s"),
+        FormulaLine("wait", "mean wait of a failure, those without one included", starvation.wait, "s"),
     ]
 
 
@@ -503,15 +504,18 @@ def _pool_empty(parts: float, mtbf: float, repair: float, spares: float) -> list
 def _rate_interval(events: float, time: float, parts: float) -> list[FormulaLine]:
     from ettrick.analysis.statistics.estimates import rate
 
-    exposure = time * parts
-    found = rate(events, exposure)
+    estimate = rate(events, time * parts)
+    ends = (("", ""), ("_low", ", low"), ("_high", ", high"))
+    rates = (estimate.value, estimate.low, estimate.high)
     rows = [
         FormulaLine(f"rate{end}", f"events of a part{words}", value * DAY, "1/d")
-        for end, words, value in (("", "", found.value), ("_low", ", low", found.low), ("_high", ", high", found.high))
+        for (end, words), value in zip(ends, rates, strict=True)
     ]
+    # The MTBF is low where the rate is high.
+    rates = (estimate.value, estimate.high, estimate.low)
     return rows + [
         FormulaLine(f"mtbf{end}", f"MTBF of a part{words}", 1.0 / value if value > 0 else math.inf, "s")
-        for end, words, value in (("", "", found.value), ("_low", ", low", found.high), ("_high", ", high", found.low))
+        for (end, words), value in zip(ends, rates, strict=True)
     ]
 
 
@@ -529,12 +533,12 @@ def _prediction(mtti: float, recall: float, precision: float, write: float, rest
     def best(precision: float) -> tuple[float, float]:
         missed, alarms = (1 - recall) / mtti, recall / mtti / precision
         start = goodput.young_interval(write, mtti / (1 - recall))
-        found = minimize_scalar(
+        optimum = minimize_scalar(
             lambda log: -goodput.predicted_efficiency(math.exp(log), write, missed, alarms, restart),
             bounds=(math.log(start) - 5, math.log(start) + 5),
             method="bounded",
         )
-        return math.exp(found.x), -found.fun
+        return math.exp(optimum.x), -optimum.fun
 
     interval, ettr = best(precision)
     _, alone = _best(write, mtti, restart, 0.0)

@@ -79,15 +79,15 @@ def read_measured(path: Path, rows: Sequence[Kernel]) -> Measured:
     MeasuredError
         If the file cannot be read, or a line names no kernel of the step or has no time above zero.
     """
-    known = [row.id for row in rows if row.kind in COUNTED]
+    names = [row.id for row in rows if row.kind in COUNTED]
     measured: Measured = {}
 
     def read(row: Mapping[str, str], _line: int) -> None:
         name, text = row["kernel"], row["measured_us"]
         if text.lower() in records.NOTHING:
             return
-        if name not in known:
-            raise ValueError(f"kernel: the step has no '{name}'{suggest(name, known)}")
+        if name not in names:
+            raise ValueError(f"kernel: the step has no '{name}'{suggest(name, names)}")
         time = table.value(row, "measured_us", records.number)
         if not time:
             raise ValueError(f"column 'measured_us' holds '{text}', which must be above zero")
@@ -133,7 +133,7 @@ def describe_kernels(
     measured = [read_measured(path, rows) for path in files]
     formats = {row.precision for row in rows if row.kind in ("gemm", "attention")}
     products = benchmarks.products
-    roofs = {each: products.get(each, products["bf16"]).best * chip.peak[each] for each in sorted(formats)}
+    roofs = {name: products.get(name, products["bf16"]).best * chip.peak[name] for name in sorted(formats)}
     means = {name: _mean(times) for name, times in measured[-1].items()} if measured else {}
     after = calibrated(rows, means)
     content = KernelsDocument(
@@ -190,13 +190,13 @@ def _row(row: Kernel, plan: StepPlan) -> KernelRow:
 
 def _software(plan: StepPlan, rows: Sequence[Kernel], after: Sequence[Kernel]) -> dict[str, float]:
     """Return the shares of the peak with which the step model has the measured times: keys of ``software``."""
-    shares, found = plan.machine.shares, {}
+    shares, software = plan.machine.shares, {}
     in_step = {"gemm": float(steps.fit()["assumed"]["matmul_share"]), "attention": steps.KERNEL}
     for term, factor in in_step.items():
-        before, now = (math.fsum(row.step_time for row in each if row.term == term) for each in (rows, after))
+        before, now = (math.fsum(row.step_time for row in timings if row.term == term) for timings in (rows, after))
         if now != before:
-            found[term] = min(getattr(shares, term) / factor * before / now, 1.0)
-    return found
+            software[term] = min(getattr(shares, term) / factor * before / now, 1.0)
+    return software
 
 
 def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKernel]:
@@ -204,11 +204,11 @@ def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKe
 
     A kernel adds as much more to the step as it takes longer by itself, but for what is hidden.
     """
-    found = []
+    gains = []
     for row in rows:
         if row.id in measured:
             mean = _mean(measured[row.id])
-            found.append(
+            gains.append(
                 MeasuredKernel(
                     kernel=row.id,
                     measurements=len(measured[row.id]),
@@ -217,7 +217,7 @@ def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKe
                     saved_s=row.count * (mean - row.best) * row.time / row.alone,
                 )
             )
-    return sorted(found, key=lambda one: -one.saved_s)
+    return sorted(gains, key=lambda gain: -gain.saved_s)
 
 
 def compared(before: Measured, after: Measured, *, threshold: float, noise: float) -> KernelComparison:
@@ -226,13 +226,13 @@ def compared(before: Measured, after: Measured, *, threshold: float, noise: floa
     The noise of a measurement is the relative standard deviation of repeated ones, pooled over kernels and files, or as
     stated. A change is one if it is larger than `threshold` and its 95 % interval, all kernels together (Bonferroni).
     """
-    repeated = [times for each in (before, after) for times in each.values()]
+    repeated = [times for measurements in (before, after) for times in measurements.values()]
     degrees = sum(len(times) - 1 for times in repeated)
     if degrees:
         noise = math.sqrt(math.fsum((time / _mean(times) - 1) ** 2 for times in repeated for time in times) / degrees)
     both = before.keys() & after.keys()
     quantile = t_quantile(1 - 0.05 / max(len(both), 1), degrees or math.inf)
-    found = []
+    changes = []
     for name in both:
         old, new = _mean(before[name]), _mean(after[name])
         width = quantile * noise * math.sqrt(1 / len(before[name]) + (new / old) ** 2 / len(after[name]))
@@ -240,12 +240,13 @@ def compared(before: Measured, after: Measured, *, threshold: float, noise: floa
         verdict: Literal["slower", "faster", "same"] = "slower" if change > 0 else "faster"
         if abs(change) <= max(threshold, width):
             verdict = "same"
-        found.append(KernelChange(kernel=name, before_s=old, after_s=new, change=change, noise=width, verdict=verdict))
+        row = KernelChange(kernel=name, before_s=old, after_s=new, change=change, noise=width, verdict=verdict)
+        changes.append(row)
     return KernelComparison(
         threshold=threshold,
         noise=noise,
         noise_basis="repeated measurements" if degrees else "stated",
-        changes=sorted(found, key=lambda one: (-one.change, one.kernel)),
+        changes=sorted(changes, key=lambda row: (-row.change, row.kernel)),
         not_in_both=sorted(before.keys() ^ after.keys()),
     )
 
@@ -278,10 +279,11 @@ def _notes(plan: StepPlan, benchmarks: Benchmarks, means: Mapping[str, float]) -
 
 def regressions(content: KernelsDocument) -> list[str]:
     """Return a line for each kernel that has become slower beyond threshold and noise."""
-    found = content.comparison
+    if content.comparison is None:
+        return []
+    threshold = f"threshold {percent_text(content.comparison.threshold, 1)}"
     return [
-        f"{one.kernel}: slower by {percent_text(one.change, 1)} (threshold {percent_text(found.threshold, 1)}, "
-        f"noise {percent_text(one.noise, 1)})"
-        for one in (found.changes if found is not None else ())
-        if found is not None and one.verdict == "slower"
+        f"{row.kernel}: slower by {percent_text(row.change, 1)} ({threshold}, noise {percent_text(row.noise, 1)})"
+        for row in content.comparison.changes
+        if row.verdict == "slower"
     ]

@@ -29,9 +29,9 @@ class _Ranking:
     Seating makes a step longer, as a rule: others share the way. So whoever is first although it is seated stays first.
     """
 
-    def __init__(self, search: LayoutSearch, found: Sequence[Candidate]) -> None:
+    def __init__(self, search: LayoutSearch, candidates: Sequence[Candidate]) -> None:
         self.search = search
-        self.rows = list(found)
+        self.rows = list(candidates)
         self.keys: dict[Sort, Callable[[Candidate], tuple[bool, float]]] = {
             "goodput": lambda row: (row.plan.crowding > ROOMY, -(row.tokens_per_day or 0.0)),
             "step": lambda row: (row.plan.crowding > ROOMY, row.plan.time),
@@ -193,11 +193,11 @@ def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
     return notes
 
 
-def _why_not(search: LayoutSearch, own: Workload) -> str:
+def _why_not(search: LayoutSearch, stated: Workload) -> str:
     """Return why the scenario's own layout was not looked at."""
-    found = problems(own)
-    if found:
-        return f"as the model lays it out, {found[0].rule}"
-    if memory_use(own).total > search.bounds.memory:
+    violations = problems(stated)
+    if violations:
+        return f"as the model lays it out, {violations[0].rule}"
+    if memory_use(stated).total > search.bounds.memory:
         return "by our count it does not fit"
     return "its groups are larger, or its sets of replicas fewer, than the search and the scenario allow"

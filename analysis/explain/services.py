@@ -48,7 +48,7 @@ _BAND90 = 1.6448536269514722
 """Standard deviations that hold 90 % of a normal law [-]."""
 
 
-def describe_service(found: PreparedService, price: float | None) -> ExplainedService:
+def describe_service(service: PreparedService, price: float | None) -> ExplainedService:
     """Return what there is to say about a service; `price` is that of a GPU-hour.
 
     Raises
@@ -56,109 +56,109 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
     sim.engine.requests.RequestError
         If one request alone exceeds the room for keys and values.
     """
-    spec, made, requests = found.spec, found.replica, found.requests
-    tail, curve = _tail(found), list(found.attainment)
-    basis, sigma = _basis(found)
+    spec, replica, requests = service.spec, service.replica, service.requests
+    tail, curve = _tail(service), list(service.attainment)
+    basis, sigma = _basis(service)
     slo_load = _load_within(curve, spec.slo.attainment)
-    capacity = found.capacity * spec.replicas
-    fail, restart, repair, load, _ = found.failing
-    terms = decode(made, found.within, requests.context)._asdict()
-    total = float(time_per_token(made, found.within, requests))
+    capacity = service.capacity * spec.replicas
+    fail, restart, repair, load, _ = service.failing
+    terms = decode(replica, service.within, requests.context)._asdict()
+    total = float(time_per_token(replica, service.within, requests))
     return ExplainedService(
-        model=made.shape.title,
-        accelerator=made.chip.title,
-        engine=f"{made.engine.title} {made.engine.release}",
-        engine_source=made.engine.source,
+        model=replica.shape.title,
+        accelerator=replica.chip.title,
+        engine=f"{replica.engine.title} {replica.engine.release}",
+        engine_source=replica.engine.source,
         replicas=spec.replicas,
-        tensor=made.tensor,
-        data=made.data,
-        pipeline=made.pipeline,
+        tensor=replica.tensor,
+        data=replica.data,
+        pipeline=replica.pipeline,
         basis=basis,
         sigma=sigma,
-        weight_bytes=made.weight_bytes,
-        cache_room_bytes=cache_room(made),
-        cache_bytes_per_token=float(made.cache_bytes(requests.context)) / requests.context,
-        admission=made.engine.admission,
-        readers=None if found.pools is None else _readers(found.pools, found),
-        speculated_tokens=speculated(made.draft, made.accept),
-        prefill_s=float(prefill(found.reader or made, found.asked.input, found.asked.hit)),
+        weight_bytes=replica.weight_bytes,
+        cache_room_bytes=cache_room(replica),
+        cache_bytes_per_token=float(replica.cache_bytes(requests.context)) / requests.context,
+        admission=replica.engine.admission,
+        readers=None if service.pools is None else _readers(service.pools, service),
+        speculated_tokens=speculated(replica.draft, replica.accept),
+        prefill_s=float(prefill(service.reader or replica, service.asked.input, service.asked.hit)),
         input_tokens=requests.input,
         output_tokens=requests.output,
         tpot_terms_s={
             **{name: float(value) for name, value in terms.items()},
             "prefills": total - sum(map(float, terms.values())),
         },
-        largest=_amounts(found, found.fed, price),
-        within_slo=_amounts(found, found.within, price),
-        at_demand=_amounts(found, found.in_flight, price) if math.isfinite(found.in_flight) else None,
-        demand_per_s=found.rate,
-        load=found.load,
+        largest=_amounts(service, service.fed, price),
+        within_slo=_amounts(service, service.within, price),
+        at_demand=_amounts(service, service.in_flight, price) if math.isfinite(service.in_flight) else None,
+        demand_per_s=service.rate,
+        load=service.load,
         tail=tail,
         attainment=[*curve],
         slo_load=slo_load,
-        slo_goodput_per_s=None if slo_load is None else min(slo_load * found.carried * spec.replicas, capacity),
+        slo_goodput_per_s=None if slo_load is None else min(slo_load * service.carried * spec.replicas, capacity),
         capacity_per_s=capacity,
-        failures_per_day=(fail + restart) * found.groups * DAY,
+        failures_per_day=(fail + restart) * service.groups * DAY,
         down_s=load,
         repair_s=repair if fail > 0 else None,
-        spares=[_spares(found, spares) for spares in sorted({found.spares, 0, 1, 2, 3, 4})],
+        spares=[_spares(service, spares) for spares in sorted({service.spares, 0, 1, 2, 3, 4})],
     )
 
 
-def _readers(pools: DisaggregatedPools, found: PreparedService) -> PrefillSummary:
-    made, asked = pools.readers, found.asked
-    carried = float(pools.reading * reading_rate(made, asked))
+def _readers(pools: DisaggregatedPools, service: PreparedService) -> PrefillSummary:
+    reader, request = pools.readers, service.asked
+    carried = float(pools.reading * reading_rate(reader, request))
     return PrefillSummary(
         replicas=int(pools.reading),
-        tensor=made.tensor,
-        data=made.data,
-        pipeline=made.pipeline,
+        tensor=reader.tensor,
+        data=reader.data,
+        pipeline=reader.pipeline,
         prompts_per_s=carried,
-        busy=found.rate / carried,
-        balance=carried / (found.spec.replicas * found.unfed),
-        handover_s=float(handover(pools, asked)),
+        busy=service.rate / carried,
+        balance=carried / (service.spec.replicas * service.unfed),
+        handover_s=float(handover(pools, request)),
     )
 
 
-def _basis(found: PreparedService) -> tuple[str, float]:
+def _basis(service: PreparedService) -> tuple[str, float]:
     """Return what the times rest on, and the standard deviation of their logarithm [-].
 
     Rows that were fitted are of an engine, a kind of model and an accelerator: constants of one engine are no evidence
     for another, nor those of its dense models for its models with experts.
     """
-    constants, chip, spec, engine = found.replica.constants, found.replica.chip, found.spec, found.replica.engine
-    sigma, fitted = constants.sigma, constants.fitted
+    spec, replica = service.spec, service.replica
+    chip, engine, sigma, fitted = replica.chip, replica.engine, replica.constants.sigma, replica.constants.fitted
     if spec.calibration is not None:
         return "calibrated", sigma["calibrated"]
-    kind = "experts" if found.replica.shape.experts is not None else "dense"
+    kind = "experts" if replica.shape.experts is not None else "dense"
     rows = [row.split()[-1] for row in fitted["pairs"] if row.split()[:2] == [spec.engine, kind]]
     pair = f"{engine.title}, {'models with experts' if kind == 'experts' else 'dense models'}"
     if not rows:
         return f"never fitted for this pair: {pair}", sigma["pair"]
-    known = [(f"fitted to {pair} on {' and '.join(rows)}", sigma["experts" if kind == "experts" else "fitted"])]
+    reasons = [(f"fitted to {pair} on {' and '.join(rows)}", sigma["experts" if kind == "experts" else "fitted"])]
     if chip.generation not in fitted["generations"] or chip.announced:
-        known.append(("to no accelerator like this", sigma["accelerator"]))
+        reasons.append(("to no accelerator like this", sigma["accelerator"]))
     if engine.is_eager:
-        known.append(("to one model", sigma["model"]))
+        reasons.append(("to one model", sigma["model"]))
     if spec.model not in fitted["models"]:
-        known.append(("not to this model", sigma["model"]))
-    return ", ".join(text for text, _ in known), max(spread for _, spread in known)
+        reasons.append(("not to this model", sigma["model"]))
+    return ", ".join(text for text, _ in reasons), max(spread for _, spread in reasons)
 
 
-def _amounts(found: PreparedService, batch: float, price: float | None) -> ServiceAmounts:
+def _amounts(service: PreparedService, batch: float, price: float | None) -> ServiceAmounts:
     """Return what a replica does at a batch."""
-    made, output = found.replica, found.requests.output
-    gpus = found.gpus / found.spec.replicas
-    time = float(time_per_token(made, batch, found.requests))
+    replica, output = service.replica, service.requests.output
+    gpus = service.gpus / service.spec.replicas
+    time = float(time_per_token(replica, batch, service.requests))
     rate = batch / time / gpus
-    spread = math.exp(_BAND90 * _basis(found)[1])
-    drawn = _drawn(found, batch, batch / (time * output))
-    facility = None if drawn is None or found.host is None else (drawn + found.host) * found.pue
+    spread = math.exp(_BAND90 * _basis(service)[1])
+    drawn = _drawn(service, batch, batch / (time * output))
+    facility = None if drawn is None or service.host is None else (drawn + service.host) * service.pue
     return ServiceAmounts(
         batch=batch,
         tpot_s=time,
         tpot_s_band90=(time / spread, time * spread),
-        ttft_s=None if found.reader is not None else float(time_to_first_token(made, batch, found.requests)),
+        ttft_s=None if service.reader is not None else float(time_to_first_token(replica, batch, service.requests)),
         tokens_per_gpu_s=rate,
         tokens_per_s_user=1 / time,
         requests_per_s=rate * gpus / output,
@@ -169,25 +169,25 @@ def _amounts(found: PreparedService, batch: float, price: float | None) -> Servi
     )
 
 
-def _drawn(found: PreparedService, batch: float, rate: float) -> float | None:
+def _drawn(service: PreparedService, batch: float, rate: float) -> float | None:
     """Return what a GPU draws when a replica serves `rate` requests a second [W], readers of prompts among them."""
-    made, pools = found.replica, found.pools
+    replica, pools = service.replica, service.pools
     try:
-        drawn = float(power(made, batch, found.requests))
+        drawn = float(power(replica, batch, service.requests))
     except ValueError:
         return None
-    if pools is None or made.chip.power is None:
+    if pools is None or replica.chip.power is None:
         return drawn
     # A prefill draws the power of the board; a reader without work the intercept of the law.
-    least = made.by_generation(made.constants.power)[0]
-    busy = min(rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, found.asked)), 1.0)
-    reader = made.chip.power * (least + (1 - least) * busy)
-    readers = found.gpus - found.spec.replicas * made.gpus
-    return drawn + (reader - drawn) * readers / found.gpus
+    least = replica.by_generation(replica.constants.power)[0]
+    busy = min(rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, service.asked)), 1.0)
+    reader = replica.chip.power * (least + (1 - least) * busy)
+    readers = service.gpus - service.spec.replicas * replica.gpus
+    return drawn + (reader - drawn) * readers / service.gpus
 
 
-def _tail(found: PreparedService) -> ServiceTail:
-    served = found.settled(found.load)
+def _tail(service: PreparedService) -> ServiceTail:
+    served = service.settled(service.load)
     ttft, tpot = (np.percentile(times, [50, 99]).tolist() for times in (served.ttft, served.tpot))
     return ServiceTail(
         requests=len(served.arrival),
@@ -196,7 +196,7 @@ def _tail(found: PreparedService) -> ServiceTail:
         ttft_p99_s=ttft[1],
         tpot_p50_s=tpot[0],
         tpot_p99_s=tpot[1],
-        slo_attainment=served.attainment(found.spec.slo.ttft, found.spec.slo.tpot),
+        slo_attainment=served.attainment(service.spec.slo.ttft, service.spec.slo.tpot),
         evictions=served.evictions,
     )
 
@@ -211,14 +211,14 @@ def _load_within(curve: list[tuple[float, float]], attainment: float) -> float |
     return curve[-1][0]
 
 
-def _spares(found: PreparedService, spares: int) -> SpareRow:
-    standing = found.standing(spares)
+def _spares(service: PreparedService, spares: int) -> SpareRow:
+    standing = service.standing(spares)
     return SpareRow(
         spares=spares,
         capacity_share=standing.share,
         all_up=float(standing.pmf[-1]),
-        capacity_availability=found.capacity_availability(spares),
-        served_share=found.served_share(spares),
+        capacity_availability=service.capacity_availability(spares),
+        served_share=service.served_share(spares),
     )
 
 
@@ -228,30 +228,30 @@ _RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def describe_service_layouts(
-    scenario: str, found: PreparedService, price: float | None, sort: Sort, top: int
+    scenario: str, service: PreparedService, price: float | None, sort: Sort, top: int
 ) -> ServiceLayoutsDocument:
     """Return the layouts and batches of replicas that no other beats in both tokens/s of a user and those of `sort`.
 
     Of each layout that the GPUs of the service are enough for, batches of powers of the square root of two.
     """
-    gpus, slo = found.gpus, found.spec.slo
+    gpus, slo = service.gpus, service.spec.slo
     rows, fitting = [], 0
-    for other in _sized(found, gpus):
+    for candidate in _sized(service, gpus):
         fitting += 1
-        share, pools, layout = other.standing().share, other.pools, other.spec.parallelism
-        most = other.fed if pools is not None else other.largest
+        share, pools, layout = candidate.standing().share, candidate.pools, candidate.spec.parallelism
+        most = candidate.fed if pools is not None else candidate.largest
         for batch in {*np.geomspace(1, most, max(2, 1 + round(2 * math.log2(max(most, 2)))))}:
-            amounts = _amounts(other, float(batch), price)
+            amounts = _amounts(candidate, float(batch), price)
             joules = amounts.facility_joules_per_million_tokens
             rows.append(
                 ServiceLayoutRow(
                     tensor=layout.tensor,
                     data=layout.data,
                     pipeline=layout.pipeline,
-                    replicas=other.spec.replicas,
+                    replicas=candidate.spec.replicas,
                     prefill_replicas=None if pools is None else int(pools.reading),
                     prefill_gpus=None if pools is None else pools.readers.gpus,
-                    is_own=layout == found.spec.parallelism and other.spec.prefill == found.spec.prefill,
+                    is_own=layout == service.spec.parallelism and candidate.spec.prefill == service.spec.prefill,
                     is_within_slo=amounts.tpot_s <= slo.tpot and (amounts.ttft_s or 0.0) <= slo.ttft,
                     amounts=amounts,
                     tokens_per_mw_s=None if joules is None else 1e12 / joules,
@@ -269,60 +269,60 @@ def describe_service_layouts(
     return ServiceLayoutsDocument(
         format=FORMAT,
         scenario=scenario,
-        service=found.spec.name,
+        service=service.spec.name,
         gpus=gpus,
-        accelerator=found.replica.chip.title,
-        basis=_basis(found)[0],
+        accelerator=service.replica.chip.title,
+        basis=_basis(service)[0],
         found=fitting,
         sort=sort,
         layouts=[row for place, row in enumerate(best) if place in keep],
     )
 
 
-def _sized(found: PreparedService, gpus: int) -> Iterator[PreparedService]:
+def _sized(service: PreparedService, gpus: int) -> Iterator[PreparedService]:
     """Yield the service in every layout that fits; one with readers also with others, and without.
 
     Of readers the layout counts whose GPUs read most prompts while a mean one meets the TTFT of the SLO, and their
     number is what balances decoders at a batch of the SLO, at half of that and at a quarter.
     """
-    fitting = [
-        other for each in _layouts(found, gpus) if (other := found.with_layout(each, gpus // each.gpus)).largest >= 1
-    ]
+    sized = (service.with_layout(layout, gpus // layout.gpus) for layout in _layouts(service, gpus))
+    fitting = [candidate for candidate in sized if candidate.largest >= 1]
     yield from fitting
-    if found.pools is None:
+    if service.pools is None:
         return
-    asked = found.asked
+    request = service.asked
 
-    def read(one: PreparedService) -> float:
-        alone = float(prefill(one.replica, asked.input, asked.hit)) / one.replica.data
-        return float(reading_rate(one.replica, asked)) / one.replica.gpus if alone < found.spec.slo.ttft else 0.0
+    def read(reader: PreparedService) -> float:
+        alone = float(prefill(reader.replica, request.input, request.hit)) / reader.replica.data
+        rate = float(reading_rate(reader.replica, request)) / reader.replica.gpus
+        return rate if alone < service.spec.slo.ttft else 0.0
 
     readers = max(fitting, key=read)
-    each = readers.spec.parallelism
-    for other in fitting:
-        decodes = other.with_layout(other.spec.parallelism, 1, (each, 1))
+    layout = readers.spec.parallelism
+    for candidate in fitting:
+        decodes = candidate.with_layout(candidate.spec.parallelism, 1, (layout, 1))
         for part in (1.0, 0.5, 0.25):
             batch = part * decodes.unfed_batch
             if batch < 1:
                 continue
-            rate = batch / float(asked.output * time_per_token(decodes.replica, batch, decodes.requests))
-            ratio = rate / float(reading_rate(readers.replica, asked))
-            count = int(gpus / (other.replica.gpus + ratio * each.gpus))
-            reading = max((gpus - count * other.replica.gpus) // each.gpus, 0)
+            rate = batch / float(request.output * time_per_token(decodes.replica, batch, decodes.requests))
+            ratio = rate / float(reading_rate(readers.replica, request))
+            count = int(gpus / (candidate.replica.gpus + ratio * layout.gpus))
+            reading = max((gpus - count * candidate.replica.gpus) // layout.gpus, 0)
             if count and reading:
-                yield found.with_layout(other.spec.parallelism, count, (each, reading))
+                yield service.with_layout(candidate.spec.parallelism, count, (layout, reading))
 
 
-def _layouts(found: PreparedService, gpus: int) -> Iterator[ServingLayout]:
+def _layouts(service: PreparedService, gpus: int) -> Iterator[ServingLayout]:
     """Yield layouts of whole nodes or even parts of one; data ranks only where they share experts."""
-    each = found.gpus_per_node
+    node_gpus = service.gpus_per_node
     for tensor in _RANKS:
-        if tensor > max(found.replica.domain, 1) or tensor > found.replica.shape.heads:
+        if tensor > max(service.replica.domain, 1) or tensor > service.replica.shape.heads:
             continue
-        for data in _RANKS if found.replica.shape.experts is not None else (1,):
+        for data in _RANKS if service.replica.shape.experts is not None else (1,):
             for pipeline in (1, 2, 4):
                 size = tensor * data * pipeline
-                if size <= gpus and not (size % each and each % size):
+                if size <= gpus and not (size % node_gpus and node_gpus % size):
                     yield ServingLayout(tensor=tensor, data=data, pipeline=pipeline)
 
 
@@ -339,8 +339,8 @@ def service_layouts_csv(content: ServiceLayoutsDocument) -> str:
     """Return layouts of a service as CSV, with the names of the document; units are in the names."""
     rows = []
     for row in content.layouts:
-        own = row.model_dump()
-        flat = {**{name: value for name, value in own.items() if name != "amounts"}, **own["amounts"]}
+        columns = row.model_dump()
+        flat = {**{name: value for name, value in columns.items() if name != "amounts"}, **columns["amounts"]}
         low, high = flat.pop("tpot_s_band90")
         rows.append(flat | {"tpot_s_low": low, "tpot_s_high": high})
     return csv_text([*rows[:1], *(row.values() for row in rows)])

@@ -175,7 +175,7 @@ class Setting:
 class PartialEnsemble:
     """The replications of a setting so far, and how long they took [s]."""
 
-    found: Ensemble
+    ensemble: Ensemble
     seconds: float = 0.0
 
 
@@ -212,8 +212,8 @@ class Explorer:
         self.compiling = True
         self.base = self._prepared(())
         self.formula = sim.closed_form(self.base)
-        found = [self._possible(knob) for knob in _knobs(self.scenario, self.base)]
-        self.knobs = {knob.name: knob for knob in found if len(knob.stops) > 1}
+        sliders = [self._possible(knob) for knob in _knobs(self.scenario, self.base)]
+        self.knobs = {knob.name: knob for knob in sliders if len(knob.stops) > 1}
         if self.formula.ettr is not None:
             order = sorted(self.knobs.values(), key=lambda knob: -abs(knob.worth or 0.0))
             self.knobs = {knob.name: knob for knob in order}
@@ -237,8 +237,8 @@ class Explorer:
             near = (stops[max(place - 1, 0)], start, stops[min(place + 1, len(stops) - 1)])
             forms = [self.formula if stop is start else sim.closed_form(self._prepared(_texts(stop.values)))
                      for stop in near]  # fmt: skip
-            known = [(stop.number, form.ettr) for stop, form in zip(near, forms, strict=True) if form.ettr is not None]
-            (low, first), (high, last) = known[0], known[-1]
+            points = [(stop.number, form.ettr) for stop, form in zip(near, forms, strict=True) if form.ettr is not None]
+            (low, first), (high, last) = points[0], points[-1]
             tenth = max(0.1 * start.number, 1.0) if knob.name == "spares" else 0.1 * start.number
             worth = (last - first) / (high - low) * tenth if high > low else None
         return knob._replace(stops=stops, start=place, worth=worth)
@@ -320,19 +320,19 @@ class Explorer:
         setting = self.setting(query)
         with self._simulating:
             check()
-            begun = self._begun(setting.texts)
-            engine = self._simulate_more(begun, check)
-            found = begun.found
-            content = document(found, command="")
+            partial = self._begun(setting.texts)
+            engine = self._simulate_more(partial, check)
+            ensemble = partial.ensemble
+            content = document(ensemble, command="")
             has_chance = not replays_a_log(setting.prepared)
             picture = losses.waterfall_of(
-                content.time_shares, losses.change_intervals(found.results) if has_chance else {}
+                content.time_shares, losses.change_intervals(ensemble.results) if has_chance else {}
             )
             check()
             drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
         done = content.replications == REPLICATIONS
         how = ("" if done else f"{content.replications} of ") + number_of(REPLICATIONS, "replication")
-        how += f" in {begun.seconds:.2f} s by {'machine code' if engine == 'compiled' else 'events'}"
+        how += f" in {partial.seconds:.2f} s by {'machine code' if engine == 'compiled' else 'events'}"
         if not done and self.compiling and self._is_covered:
             how += "; machine code is being compiled"
         seen = content.closed_form.simulated
@@ -348,17 +348,17 @@ class Explorer:
             "done": done,
         }
 
-    def _simulate_more(self, begun: PartialEnsemble, check: Callable[[], None]) -> str:
+    def _simulate_more(self, partial: PartialEnsemble, check: Callable[[], None]) -> str:
         """Add as many replications as there is time for, and return what simulates them."""
-        prepared, start = begun.found.prepared, time.perf_counter()
+        prepared, start = partial.ensemble.prepared, time.perf_counter()
         is_compiled = self._is_covered and not self.compiling and not sim.why_events(prepared, 10**9)
         ready = replace(prepared, engine="compiled" if is_compiled else "events")
-        before = begun.seconds
-        while len(begun.found.rows) < REPLICATIONS:
-            begun.found.add(sim.run(ready, len(begun.found.rows)))
-            begun.seconds = before + time.perf_counter() - start
+        before = partial.seconds
+        while len(partial.ensemble.rows) < REPLICATIONS:
+            partial.ensemble.add(sim.run(ready, len(partial.ensemble.rows)))
+            partial.seconds = before + time.perf_counter() - start
             check()
-            if begun.seconds - before > PATIENCE:
+            if partial.seconds - before > PATIENCE:
                 break
         return ready.engine
 
@@ -399,9 +399,9 @@ class Explorer:
         """Return the report of a run of a setting, as `ettrick report` would write it."""
         setting = self.setting(query)
         with self._simulating, tempfile.TemporaryDirectory(prefix="ettrick-") as name:
-            found = replicate(setting.prepared, REPLICATIONS, processes=1)
+            ensemble = replicate(setting.prepared, REPLICATIONS, processes=1)
             folder = Path(name)
-            (folder / "run.json").write_text(render(document(found, command=setting.command)), encoding="utf-8")
+            (folder / "run.json").write_text(render(document(ensemble, command=setting.command)), encoding="utf-8")
             (folder / "scenario.resolved.yaml").write_text(sim.dump(setting.prepared.scenario.dump()), encoding="utf-8")
             return html.write(report_of(folder))
 
@@ -414,8 +414,8 @@ def _texts(values: Mapping[str, Any]) -> tuple[str, ...]:
 def _assigned(text: str) -> tuple[str, Any]:
     """Return the path and the value of a text ``a.b=c``."""
     path, _, value = text.partition("=")
-    found = yamlfile.parse(value, yamlfile.Mark("--set"))
-    return path.strip(), None if found is None else found.content
+    node = yamlfile.parse(value, yamlfile.Mark("--set"))
+    return path.strip(), None if node is None else node.content
 
 
 def _shown(shares: Mapping[str, float]) -> dict[str, tuple[str, str, float]]:
@@ -512,10 +512,10 @@ class _Handler(BaseHTTPRequestHandler):
         except StaleError:
             return self._send('{"stale": true}', "application/json")
         except Exception as error:
-            found = plugins.blame(error) or error
-            if not isinstance(found, ValueError):  # a setting that cannot be, no setting, or a plugin that fails
+            cause = plugins.blame(error) or error
+            if not isinstance(cause, ValueError):  # a setting that cannot be, no setting, or a plugin that fails
                 raise
-            line = str(found).splitlines()[0]
+            line = str(cause).splitlines()[0]
             return self._send(json.dumps({"error": line}), "application/json", status=HTTPStatus.UNPROCESSABLE_ENTITY)
         return self._send("404: no such page", status=HTTPStatus.NOT_FOUND)
 

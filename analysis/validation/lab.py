@@ -79,7 +79,7 @@ class ScenarioRunner:
 
     def each(self, function: Callable[[Prepared, int], _T], prepared: Prepared, replications: int) -> tuple[_T, ...]:
         """Return what a function makes of each of the first replications; what earlier rows asked is not run again."""
-        key = next((key for key, known in self._prepared.items() if known is prepared), None)
+        key = next((key for key, earlier in self._prepared.items() if earlier is prepared), None)
         done = self._done.get((function, key, replications)) if key is not None else None
         if done is None:
             with contextlib.closing(in_order(function, prepared, range(replications), self.processes)) as source:

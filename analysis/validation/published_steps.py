@@ -381,7 +381,7 @@ class Benchmark(NamedTuple):
     ----------
     what, model, chip, precision
         Name, shape and accelerator of the catalog, and arithmetic.
-    sequence, each
+    sequence, per_gpu
         Tokens of a sequence, and sequences of the batch for each GPU [-].
     layout
         Tensor, context and pipeline ranks, and model chunks of a stage [-].
@@ -396,7 +396,7 @@ class Benchmark(NamedTuple):
     chip: str
     precision: str
     sequence: int
-    each: float
+    per_gpu: float
     layout: tuple[int, int, int, int]
     times: Mapping[int, float]
     lora: int = 0
@@ -407,7 +407,7 @@ class Benchmark(NamedTuple):
         shape = dataclasses.replace(models()[self.model], lora=self.lora)
         work = Workload(
             shape,
-            *(self.sequence, round(gpus * self.each), 1, tensor, context, pipeline),
+            *(self.sequence, round(gpus * self.per_gpu), 1, tensor, context, pipeline),
             gpus // (tensor * context * pipeline),
             virtual=virtual,
             precision=self.precision,

@@ -148,14 +148,14 @@ def described_row(row: PublishedRow, verdict: Verdict) -> ValidationRow:
     )
 
 
-def against(found: ValidateDocument) -> list[str]:
+def against(document: ValidateDocument) -> list[str]:
     """Return why the answer is no, in lines: rows that failed, and rows that are too far off together."""
     lines = []
-    names = [row.id for group in found.groups for row in group.rows if row.verdict == "fail"]
+    names = [row.id for group in document.groups for row in group.rows if row.verdict == "fail"]
     if names:
-        total = sum(found.counts.values())
+        total = sum(document.counts.values())
         lines.append(f"{len(names)} of {number_of(total, 'row')} failed: {', '.join(names)}")
-    together = found.together
+    together = document.together
     if together is not None and not together.holds:
         lines.append(
             f"the {together.rows} independent rows together are too far off for sampling error: "

@@ -207,9 +207,9 @@ def chosen(table: ValidationTable, only: Iterable[str] = ()) -> ValidationTable:
     names = set(only)
     if not names:
         return table
-    known = {group.name for group in table.groups} | {row.id for row in table.rows}
-    for name in sorted(names - known):
-        near = difflib.get_close_matches(name, sorted(known), 1)
+    valid_names = {group.name for group in table.groups} | {row.id for row in table.rows}
+    for name in sorted(names - valid_names):
+        near = difflib.get_close_matches(name, sorted(valid_names), 1)
         offer = f"; did you mean '{near[0]}'?" if near else f" (groups: {', '.join(g.name for g in table.groups)})"
         raise ValueError(f"no group and no row is called '{name}'{offer}")
     groups = []

@@ -516,14 +516,14 @@ def fitting_tree(hosts: Hosts) -> FatTree:
         pod = Spine.model_validate({"leaf_groups": max(radix // 2 // rails, 1)})
         leaf = Leaf.model_validate({"nodes": radix // 2})
         trees.append(FatTree(rails=rails, radix=radix, leaf=leaf, spine=pod, core=Core.model_validate({})))
-    found = next((tree for tree in trees if _joins(tree, hosts)), None)
-    if found is None:
+    fitting = next((tree for tree in trees if _joins(tree, hosts)), None)
+    if fitting is None:
         most = _PORTS[-1] * (_PORTS[-1] // 2) * (_PORTS[-1] // 2 // rails)
         raise ValueError(
             f"no fat tree of {_PORTS[-1]}-port switches joins {hosts.nodes:,} hosts of {rails} rails, "
             f"at most {most:,}: say what does (fabric)"
         )
-    return found
+    return fitting
 
 
 def _joins(tree: FatTree, hosts: Hosts) -> bool:

@@ -124,10 +124,10 @@ class GraphFile(FabricKind):
     def _network(self) -> Network:
         """Return what the file describes, read once as long as it does not change."""
         try:
-            found = Path(self.file).stat()
+            status = Path(self.file).stat()
         except (OSError, ValueError) as error:
             unreadable(self.file, error)
-        return read_network(self.file, (found.st_mtime_ns, found.st_size), self.rails, self.nic)
+        return read_network(self.file, (status.st_mtime_ns, status.st_size), self.rails, self.nic)
 
 
 def _bandwidth(network: Network, tier: int, ends: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -233,16 +233,16 @@ def _by_first(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def _homes(path: str, graph: ParsedGraph, hosts: int, rails: int) -> int:
     """Return the access cables of each NIC; refuse hosts that differ."""
-    each = dict.fromkeys(graph.names[:hosts], 0)
+    cables = dict.fromkeys(graph.names[:hosts], 0)
     for join in graph.joins:
         for name in (join.source, join.target):
-            if name in each:
-                each[name] += join.cables
-    (first, number), *_ = each.items()
-    for name, other in each.items():
-        if other != number:
+            if name in cables:
+                cables[name] += join.cables
+    (first, number), *_ = cables.items()
+    for name, count in cables.items():
+        if count != number:
             rule = "hosts must have the same number of rails"
-            refuse(path, f"host {name!r} has {other} access cables, host {first!r} has {number}: {rule}")
+            refuse(path, f"host {name!r} has {count} access cables, host {first!r} has {number}: {rule}")
     if number % rails:
         refuse(path, f"hosts have {number} access cables each, which do not divide over rails = {rails}")
     return number // rails
@@ -262,14 +262,14 @@ def _edges(path: str, graph: ParsedGraph, rails: int, usual: NDArray[np.float64]
     tier = np.array([min(graph.tiers[join.source], graph.tiers[join.target]) for join in joins], dtype=np.int8)
     many = np.array([join.cables for join in joins])
     total = np.array([np.nan if join.bandwidth is None else join.bandwidth for join in joins])
-    each = np.where(np.isnan(total), usual[tier], total / many)
-    for place in np.flatnonzero((tier == 0) & (each > usual[1] * (1 + 1e-6)))[:1].tolist():
-        speed, nic = (f"{value * 8 / 1e9:.4g} Gb/s" for value in (each[place], usual[1]))
+    bandwidth = np.where(np.isnan(total), usual[tier], total / many)
+    for place in np.flatnonzero((tier == 0) & (bandwidth > usual[1] * (1 + 1e-6)))[:1].tolist():
+        speed, nic = (f"{value * 8 / 1e9:.4g} Gb/s" for value in (bandwidth[place], usual[1]))
         refuse(path, f"{_title(joins[place])}: has {speed}, but the NIC at its end {nic} (nic); a number is of B/s")
     rail = np.array([-1 if join.rail is None else join.rail for join in joins], dtype=np.int16)
     by_tier = np.lexsort((ends[:, 0], tier))
     order = np.repeat(by_tier, many[by_tier])
-    return Edges(ends[order, 0], ends[order, 1], tier[order], rail[order], each[order])
+    return Edges(ends[order, 0], ends[order, 1], tier[order], rail[order], bandwidth[order])
 
 
 def _with_rails(
@@ -321,19 +321,19 @@ def _check_reach(
 
 def _pods(path: str, graph: ParsedGraph, edges: Edges, hosts: int, block: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the pod of each host, (hosts,): as given, else those that are joined without a core."""
-    said = all_or_none(path, "pod", graph.pods)
-    if not said:
+    stated = all_or_none(path, "pod", graph.pods)
+    if not stated:
         return _by_first(_joined(edges, len(graph.names), (0, 1))[:hosts])
     numbers: dict[object, int] = {}
-    pod = [numbers.setdefault(said[name], len(numbers)) for name in graph.names[:hosts]]
+    pod = [numbers.setdefault(stated[name], len(numbers)) for name in graph.names[:hosts]]
     first: dict[int, int] = {}
     access = edges.tier == 0
     for host, below in zip(edges.lower[access].tolist(), block[edges.upper[access]].tolist(), strict=True):
-        other = first.setdefault(below, host)
-        if pod[other] != pod[host]:
-            one, two = graph.names[other], graph.names[host]
-            pods = f"of the pods {quoted(said[one])} and {quoted(said[two])}"
-            refuse(path, f"hosts {one!r} and {two!r}, {pods}, are joined by leaves and spines without a core")
+        neighbour = first.setdefault(below, host)
+        if pod[neighbour] != pod[host]:
+            first_name, name = graph.names[neighbour], graph.names[host]
+            pods = f"of the pods {quoted(stated[first_name])} and {quoted(stated[name])}"
+            refuse(path, f"hosts {first_name!r} and {name!r}, {pods}, are joined by leaves and spines without a core")
     return np.array(pod, dtype=np.int32)
 
 
@@ -378,7 +378,7 @@ def understand(path: str, description: Description) -> ParsedGraph:
             refuse(path, f"{_title(join)}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
         if high > low + 1:
             refuse(path, f"{_title(join)}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
-    pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
+    pods = {name: _pod(path, name, attributes) for name, attributes in description.vertices.items() if tiers[name] == 0}
     return ParsedGraph(_numbered(path, description, tiers), tiers, joins, pods)
 
 
@@ -398,24 +398,24 @@ def _check_parallels(path: str, description: Description, joins: list[ParsedEdge
             refuse(path, f"{_title(both[0])}: is there in both directions, and no edge twice in one; {rule}")
 
 
-def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[Name, _T]:
+def all_or_none(path: str, what: str, values: Mapping[Name, _T | None]) -> dict[Name, _T]:
     """Return what vertices say, empty if none does; refuse what some say and others do not."""
-    said = {name: value for name, value in given.items() if value is not None}
-    if said and len(said) < len(given):
-        name = next(name for name in given if name not in said)
-        refuse(path, f"vertex {name!r} has no {what}, but vertex {next(iter(said))!r} has one: give it to all or none")
-    return said
+    stated = {name: value for name, value in values.items() if value is not None}
+    if stated and len(stated) < len(values):
+        name, first = next(name for name in values if name not in stated), next(iter(stated))
+        refuse(path, f"vertex {name!r} has no {what}, but vertex {first!r} has one: give it to all or none")
+    return stated
 
 
 def _join(path: str, link: RawEdge) -> ParsedEdge:
     """Return an edge with its values checked."""
-    said, title = link.attributes, _title(link)
+    attributes, title = link.attributes, _title(link)
     if link.source == link.target:
         refuse(path, f"{title}: joins a vertex to itself")
-    cables = _whole(path, title, said, "cables")
+    cables = _whole(path, title, attributes, "cables")
     if cables is not None and not 1 <= cables <= MOST_CABLES:
         refuse(path, f"{title}: cables = {quoted(cables)} must be from 1 to {MOST_CABLES}")
-    rail = _whole(path, title, said, "rail")
+    rail = _whole(path, title, attributes, "rail")
     return ParsedEdge(link.source, link.target, 1 if cables is None else cables, _stated_bandwidth(path, link), rail)
 
 
@@ -443,9 +443,9 @@ def _stated_bandwidth(path: str, link: RawEdge) -> float | None:
     return bandwidth
 
 
-def _whole(path: str, title: str, said: Attributes, name: str) -> int | None:
+def _whole(path: str, title: str, attributes: Attributes, name: str) -> int | None:
     """Return a whole number among attributes, None if it is not there."""
-    value = said.get(name)
+    value = attributes.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
@@ -453,9 +453,9 @@ def _whole(path: str, title: str, said: Attributes, name: str) -> int | None:
     return int(value)
 
 
-def _pod(path: str, name: Name, said: Attributes) -> str | int | float | None:
+def _pod(path: str, name: Name, attributes: Attributes) -> str | int | float | None:
     """Return what a host says about its pod."""
-    pod = said.get("pod")
+    pod = attributes.get("pod")
     if pod is not None and not isinstance(pod, str | int | float):
         refuse(path, f"vertex {name!r}: pod = {quoted(pod)} must be a number or text")
     return pod
@@ -466,36 +466,36 @@ def _without_reverse(path: str, joins: list[ParsedEdge]) -> list[ParsedEdge]:
     ways: dict[tuple[Name, Name], list[ParsedEdge]] = {}
     for join in joins:
         ways.setdefault((join.source, join.target), []).append(join)
-    kept: dict[tuple[Name, Name], list[ParsedEdge]] = {}
-    for (one, other), there in ways.items():
-        back = kept.get((other, one))
+    merged: dict[tuple[Name, Name], list[ParsedEdge]] = {}
+    for (source, target), there in ways.items():
+        back = merged.get((target, source))
         if back is None:
-            kept[one, other] = there
+            merged[source, target] = there
         elif Counter(join[2:] for join in there) != Counter(join[2:] for join in back):
             refuse(path, f"{_title(there[0])}: differs from {_title(back[0])}, the other direction of the same cables")
-    return [join for some in kept.values() for join in some]
+    return [join for some in merged.values() for join in some]
 
 
 def _tiers(path: str, description: Description, joins: list[ParsedEdge]) -> dict[Name, int]:
     """Return the tier of each vertex; one that does not say it has its distance from the nearest host."""
     import networkx as nx
 
-    said = {name: _part(path, name, said.get("part")) for name, said in description.vertices.items()}
-    if 0 not in said.values():
+    stated = {name: _part(path, name, vertex.get("part")) for name, vertex in description.vertices.items()}
+    if 0 not in stated.values():
         refuse(path, "has no host: hosts are the vertices with part = node")
     graph: nx.Graph[Name] = nx.Graph()
-    graph.add_nodes_from(said)
+    graph.add_nodes_from(stated)
     graph.add_edges_from(join[:2] for join in joins)
     for name in nx.isolates(graph):
-        refuse(path, f"{'host' if said[name] == 0 else 'vertex'} {name!r} has no cable")
-    hosts = {name for name, tier in said.items() if tier == 0}
+        refuse(path, f"{'host' if stated[name] == 0 else 'vertex'} {name!r} has no cable")
+    hosts = {name for name, tier in stated.items() if tier == 0}
     lengths = nx.multi_source_dijkstra_path_length(graph, hosts)
     distance = {name: int(length) for name, length in lengths.items()}
-    for name, tier in said.items():
+    for name, tier in stated.items():
         if tier is None and distance.get(name, len(VERTEX_PARTS)) >= len(VERTEX_PARTS):
             how = f"is {distance[name]} cables away from the nearest host" if name in distance else "reaches no host"
             refuse(path, f"vertex {name!r} {how}: {TIERED}, with up to three tiers of switches")
-    return {name: distance[name] if tier is None else tier for name, tier in said.items()}
+    return {name: distance[name] if tier is None else tier for name, tier in stated.items()}
 
 
 def _part(path: str, name: Name, part: object) -> int | None:
@@ -513,14 +513,14 @@ def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tu
     names: list[Name] = []
     for tier, part in enumerate(VERTEX_PARTS):
         here = [name for name, of in tiers.items() if of == tier]
-        said = {name: _whole(path, f"vertex {name!r}", description.vertices[name], "index") for name in here}
-        taken: dict[int, Name] = {}
-        for name, index in all_or_none(path, "index", said).items():
-            if not 0 <= index < len(here) or index in taken:
+        stated = {name: _whole(path, f"vertex {name!r}", description.vertices[name], "index") for name in here}
+        by_index: dict[int, Name] = {}
+        for name, index in all_or_none(path, "index", stated).items():
+            if not 0 <= index < len(here) or index in by_index:
                 rule = f"must be from 0 to {len(here) - 1}, each once among the vertices of part {part}"
                 refuse(path, f"vertex {name!r}: index = {quoted(index)} {rule}")
-            taken[index] = name
-        names += [taken[index] for index in range(len(here))] if taken else here
+            by_index[index] = name
+        names += [by_index[index] for index in range(len(here))] if by_index else here
     return tuple(names)
 
 
@@ -620,11 +620,11 @@ def nearest(word: object, choices: Iterable[object]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _check_names(path: str, title: str, attributes: Attributes, known: frozenset[str]) -> None:
+def _check_names(path: str, title: str, attributes: Attributes, valid_names: frozenset[str]) -> None:
     """Refuse attributes that nothing reads: they may be a misspelt name."""
     for name in attributes:
-        if name not in known:
-            offer = nearest(name, known) or f"; known are {', '.join(sorted(known))}"
+        if name not in valid_names:
+            offer = nearest(name, valid_names) or f"; known are {', '.join(sorted(valid_names))}"
             refuse(path, f"{title}: unknown attribute {quoted(name)}{offer}")
 
 
@@ -815,8 +815,8 @@ def to_graphml(topology: Topology) -> str:
 def to_node_link(topology: Topology) -> str:
     """Return the graph as JSON with a list of ``nodes`` and one of ``edges``, an entry a line."""
     graph = to_networkx(topology)
-    nodes = ",\n".join(json.dumps({"id": vertex, **said}) for vertex, said in graph.nodes.data())
-    links = ",\n".join(json.dumps({"source": low, "target": high, **said}) for low, high, said in graph.edges.data())
+    nodes = ",\n".join(json.dumps({"id": vertex, **data}) for vertex, data in graph.nodes.data())
+    links = ",\n".join(json.dumps({"source": low, "target": high, **data}) for low, high, data in graph.edges.data())
     head = json.dumps({"directed": False, "multigraph": False, "graph": {"name": topology.name}})[:-1]
     return f'{head}, "nodes": [\n{nodes}\n], "edges": [\n{links}\n]}}\n'
 

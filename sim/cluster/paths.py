@@ -95,9 +95,9 @@ class Lines(ReadOnly):
 
     def shares(self, lost: NDArray[np.float64], kinds: Span = _ALL) -> NDArray[np.float64]:
         """Return the share of bandwidth that is left to some classes, (n,) [-]."""
-        taken = self.weight[:, :, kinds] * lost.take(self.leaf[:, :, kinds])
+        losses = self.weight[:, :, kinds] * lost.take(self.leaf[:, :, kinds])
         # Slot by slot, as `share` does it, so that both round alike.
-        by_line = np.add.accumulate(taken, axis=0)[-1] if len(taken) > 1 else taken[0]
+        by_line = np.add.accumulate(losses, axis=0)[-1] if len(losses) > 1 else losses[0]
         answer: NDArray[np.float64] = 1.0 - np.maximum.reduce(by_line, axis=0)
         return answer
 
@@ -105,10 +105,10 @@ class Lines(ReadOnly):
         """Return the share of bandwidth that is left to a node of a class some of whose cables are dead [-]."""
         leaves, weights = self._cables_of_class[kind]
         lines = self.leaf.shape[1]
-        taken = [0.0] * lines
+        losses = [0.0] * lines
         for place, leaf in enumerate(leaves):
-            taken[place % lines] += weights[place] if place in dead else weights[place] * lost.item(leaf)
-        return 1.0 - max(taken)
+            losses[place % lines] += weights[place] if place in dead else weights[place] * lost.item(leaf)
+        return 1.0 - max(losses)
 
     @cached_property
     def _cables_of_class(self) -> list[tuple[list[int], list[float]]]:
@@ -347,11 +347,11 @@ class Paths(ReadOnly):
     def _ends_line(self, part: str) -> NDArray[np.bool_]:
         """Return which units of NICs or access cables are all that their line has, (units,)."""
         cables = self.lines.cables_of_line()
-        taken = np.ones_like(cables)
+        unit_cables = np.ones_like(cables)
         if part == "nic":
             offsets, items = self.lines.of_endpoint
-            cables, taken = cables[items[offsets[:-1]]], np.diff(offsets)
-        return np.equal(cables, taken)
+            cables, unit_cables = cables[items[offsets[:-1]]], np.diff(offsets)
+        return np.equal(cables, unit_cables)
 
     def _units_that_cut(self, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (unit, class) wherever one failure of a unit cuts off a class."""
@@ -400,15 +400,15 @@ class Paths(ReadOnly):
         if part == "cable_spine_core":
             leaf_or_block, spine = network.block[network.lower[here]], network.lower[here]
         columns = (leaf_or_block, healthy.up[spine], healthy.down[spine], healthy.living[here])
-        known: dict[tuple[float, ...], float] = {}
+        cache: dict[tuple[float, ...], float] = {}
         flow, left = Flow(network), np.empty(len(units))
         for unit, alike in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
             if unit in critical:
                 left[unit] = self._left_by(flow, part, unit, True)
                 continue
-            if alike not in known:
-                known[alike] = self._left_by(flow, part, unit, False)
-            left[unit] = known[alike]
+            if alike not in cache:
+                cache[alike] = self._left_by(flow, part, unit, False)
+            left[unit] = cache[alike]
         return left
 
 

@@ -46,10 +46,10 @@ class RankLayout:
 
     def __post_init__(self) -> None:
         """Refuse a host that would be filled in part."""
-        gpus, each = self.parallelism.gpus, self.gpus_per_node
-        if gpus % each:
-            near = " or ".join(str(hosts * each) for hosts in (gpus // each, gpus // each + 1) if hosts)
-            raise ValueError(f"{gpus} GPUs are not a whole number of nodes of {each}; nearest: {near}")
+        gpus, per_node = self.parallelism.gpus, self.gpus_per_node
+        if gpus % per_node:
+            near = " or ".join(str(hosts * per_node) for hosts in (gpus // per_node, gpus // per_node + 1) if hosts)
+            raise ValueError(f"{gpus} GPUs are not a whole number of nodes of {per_node}; nearest: {near}")
 
     @property
     def hosts(self) -> int:
@@ -140,16 +140,16 @@ class RankLayout:
     def stage_of_host(self) -> NDArray[np.int64]:
         """The first pipeline stage that each host holds ranks of, (hosts,) [-]."""
         ranks = np.arange(self.parallelism.gpus, dtype=np.int64)
-        found: NDArray[np.int64] = self.coordinates(ranks)["pipeline"].reshape(-1, self.gpus_per_node).min(axis=1)
-        return found
+        stages: NDArray[np.int64] = self.coordinates(ranks)["pipeline"].reshape(-1, self.gpus_per_node).min(axis=1)
+        return stages
 
 
 def positions(layout: RankLayout, *, by_stage: bool = False) -> NDArray[np.int64]:
     """Return the position of each host in its job, (hosts,): failure groups one after another, or their stages [-]."""
-    found = np.empty(layout.hosts, dtype=np.int64)
+    positions = np.empty(layout.hosts, dtype=np.int64)
     keys = (layout.stage_of_host, layout.group_of_host) if by_stage else (layout.group_of_host,)
-    found[np.lexsort(keys)] = np.arange(layout.hosts)
-    return found
+    positions[np.lexsort(keys)] = np.arange(layout.hosts)
+    return positions
 
 
 class GroupLocality(NamedTuple):
@@ -190,12 +190,12 @@ class GroupLocality(NamedTuple):
         one of them only one has its neighbour outside, and gets n times as much. Tokens for experts go to all ranks:
         there n is 1.
         """
-        found = level_bandwidth["leaf"]
+        bandwidth = level_bandwidth["leaf"]
         for level, count in (("pod", self.leaves), ("cluster", self.pods)):
             if _LEVELS.index(self.level) >= _LEVELS.index(level):
                 ranks = 1.0 if self.kind == "expert" else max(1.0, self.size / count)
-                found = min(found, ranks * level_bandwidth[level])
-        return found
+                bandwidth = min(bandwidth, ranks * level_bandwidth[level])
+        return bandwidth
 
 
 def spans(
@@ -213,15 +213,16 @@ def spans(
     assert nodes.shape == (layout.hosts,), "one node per host"
     of_rank = {name: np.repeat(domains[name][nodes], layout.gpus_per_node) for name in _DOMAINS}
     largest = int(np.bincount(domains["scale_up"]).max()) * layout.gpus_per_node
-    found = {}
+    localities = {}
     for kind in ORDER:
         if layout.size(kind) > 1:
             ranks = layout.members(kind)
             level = _level([of_rank[name][ranks] for name in _DOMAINS])
             fewest, most = _cut(of_rank["scale_up"][ranks])
             leaves, pods = (_cut(of_rank[name][ranks])[1] for name in ("leaf", "pod"))
-            found[kind] = GroupLocality(kind, layout.size(kind), len(ranks), level, fewest, most, largest, leaves, pods)
-    return found
+            size = layout.size(kind)
+            localities[kind] = GroupLocality(kind, size, len(ranks), level, fewest, most, largest, leaves, pods)
+    return localities
 
 
 def _level(ids: list[NDArray[np.int32]]) -> Level:
@@ -271,13 +272,13 @@ def bandwidths(
     left : mapping of str to float
         Share that failures leave at each level [-]; 1 where it is not said.
     """
-    found = dict.fromkeys(spans, scale_up)
+    per_gpu = dict.fromkeys(spans, scale_up)
     for kind, span in spans.items():
         if span.level != "scale_up":
             ranks = 1 if kind in ("context", "pipeline") else span.per_domain
             through = span.network(level_bandwidth) * left.get(span.level, 1.0)
-            found[kind] = min(scale_up, ranks * nics_per_gpu * through)
-    return found
+            per_gpu[kind] = min(scale_up, ranks * nics_per_gpu * through)
+    return per_gpu
 
 
 def cost_of_crossing(span: GroupLocality, scale_up: float, nic: float) -> str | None:

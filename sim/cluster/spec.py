@@ -72,18 +72,18 @@ class ScaleUp(Model):
             if value % gpus_per_node:
                 near = max(round(value / gpus_per_node), 1) * gpus_per_node
                 raise RuleError((key,), f"{value} GPUs are not whole nodes of {gpus_per_node}; nearest: {near}")
-        each = self.gpus // gpus_per_node
-        if nodes % each:
-            below = nodes // each * each
-            near_nodes = f"{below} or {below + each}" if below else f"{each}"
+        width = self.gpus // gpus_per_node
+        if nodes % width:
+            below = nodes // width * width
+            near_nodes = f"{below} or {below + width}" if below else f"{width}"
             raise RuleError(
                 ("gpus",),
                 f"{nodes * gpus_per_node} GPUs do not divide into scale-up domains of {self.gpus}; nearest numbers of "
                 f"nodes: {near_nodes}",
             )
         for key, unit in (("drain_unit", self.drain_unit), ("swap_unit", self.swap_unit)):
-            if unit == "rack" and nodes_per_rack != each:
-                rule = f"is rack, but a rack has {nodes_per_rack} nodes and a domain {each}; say domain, or rack.nodes"
+            if unit == "rack" and nodes_per_rack != width:
+                rule = f"is rack, but a rack has {nodes_per_rack} nodes and a domain {width}; say domain, or rack.nodes"
                 raise RuleError((key,), rule)
 
 
@@ -181,11 +181,11 @@ class ClusterSpec(Model):
         RuleError
             If that cannot be built.
         """
-        found = self.model_copy()
-        object.__setattr__(found, "nodes", nodes)
-        found.__pydantic_fields_set__.discard("nodes")
-        found._fit()
-        return found
+        cluster = self.model_copy()
+        object.__setattr__(cluster, "nodes", nodes)
+        cluster.__pydantic_fields_set__.discard("nodes")
+        cluster._fit()
+        return cluster
 
     def _fit(self) -> None:
         """Choose a fabric where none is stated, and refuse what cannot be built."""
@@ -202,8 +202,8 @@ class ClusterSpec(Model):
                 rule = f"{error.rule}; or state scale_up: domains of {self.scale_up.gpus} are those of the accelerator"
                 raise RuleError(("nodes",), rule) from None
             for index, pool in enumerate(self.pools):
-                if pool.count % self.nodes_per_domain:
-                    rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_per_domain} nodes"
+                if pool.count % self.nodes_width:
+                    rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_width} nodes"
                     raise RuleError(("pools", index, "count"), rule)
         try:
             if not self.states_fabric:
@@ -256,8 +256,9 @@ class ClusterSpec(Model):
     def _chips(self) -> list[Accelerator]:
         """The accelerator of each pool as the catalog has it, with the nodes of H100 where it does not."""
         named = [pool.accelerator for pool in self.pools] or [self.accelerator or "h100"]
-        known = catalog.accelerators()
-        return [known.get(each if isinstance(each, str) else each.like, known["h100"]) for each in named]
+        chips = catalog.accelerators()
+        likes = (accelerator if isinstance(accelerator, str) else accelerator.like for accelerator in named)
+        return [chips.get(like, chips["h100"]) for like in likes]
 
     @property
     def _domain_of_accelerator(self) -> int:
@@ -265,8 +266,8 @@ class ClusterSpec(Model):
 
         One rack that is not full is a domain.
         """
-        chip, *others = self._chips
-        if "scale_up" in self.model_fields_set or others or not chip.domain or self.gpus_of_a_node != chip.tray:
+        chip, *more_chips = self._chips
+        if "scale_up" in self.model_fields_set or more_chips or not chip.domain or self.gpus_of_a_node != chip.tray:
             return 0
         return min(chip.domain, (self.nodes or chip.domain) * chip.tray)
 
@@ -288,7 +289,7 @@ class ClusterSpec(Model):
         return (HostPool.model_validate({"count": self.nodes, "accelerator": self.accelerator or "h100"}),)
 
     @property
-    def nodes_per_domain(self) -> int:
+    def nodes_width(self) -> int:
         """Nodes of one scale-up domain [-]."""
         return self.scale_up.gpus // self.gpus_of_a_node if self.scale_up is not None else 1
 
@@ -309,7 +310,7 @@ class ClusterSpec(Model):
         racks = ceil(nodes / self.rack.nodes)
         counts = {"gpu": nodes * gpus, "node": nodes}
         if self.scale_up is not None:
-            counts["scale_up"] = nodes // self.nodes_per_domain
+            counts["scale_up"] = nodes // self.nodes_width
             if self.scale_up.switch_trays:
                 counts["switch_tray"] = counts["scale_up"] * self.scale_up.switch_trays
         counts["rack"] = racks
@@ -332,17 +333,17 @@ class ClusterSpec(Model):
             return self.fabric.nodes_behind(part, self.hosts)
         if part == "pod":
             return int(np.bincount(self.fabric.domains(self.hosts)["pod"]).max())
-        return min(self.domain_nodes[part], nodes)
+        return min(self.width[part], nodes)
 
     @property
-    def domain_nodes(self) -> dict[str, int]:
+    def width(self) -> dict[str, int]:
         """Nodes of a full domain of each part beside the fabric that has several [-]."""
         return {
             "rack": self.rack.nodes,
             "pdu": self.rack.nodes * self.pdu.racks,
             "cooling": self.rack.nodes * self.cooling.racks,
-            "scale_up": self.nodes_per_domain,
-            "switch_tray": self.nodes_per_domain,
+            "scale_up": self.nodes_width,
+            "switch_tray": self.nodes_width,
         }
 
     def share_that_cuts(self, part: str) -> float:
@@ -372,7 +373,7 @@ class ClusterSpec(Model):
             "rack": rack,
             "pdu": rack // np.int32(self.pdu.racks),
             "cooling": rack // np.int32(self.cooling.racks),
-            "scale_up": _blocks(nodes, self.nodes_per_domain),
+            "scale_up": _blocks(nodes, self.nodes_width),
         }
         return Topology(
             name=self.name,

@@ -87,12 +87,12 @@ class CsrRows(NamedTuple):
 
     def spans(self) -> list[Span]:
         """Return each row as positions in another array."""
-        found: list[Span] = []
+        spans: list[Span] = []
         for number in range(self.offsets.size - 1):
             row = self.row(number)
             consecutive = row.size > 0 and row[-1] - row[0] + 1 == row.size
-            found.append(slice(int(row[0]), int(row[-1]) + 1) if consecutive else row)
-        return found
+            spans.append(slice(int(row[0]), int(row[-1]) + 1) if consecutive else row)
+        return spans
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of each row's values, (rows,)."""
@@ -159,8 +159,8 @@ def _names(value: Any) -> list[str]:
 
 def _arrays(values: Iterable[object]) -> list[NDArray[np.generic]]:
     """Return the arrays in a sequence and in the tuples that it holds."""
-    found = [value for value in values if isinstance(value, np.ndarray)]
-    return found + [array for value in values if isinstance(value, tuple) for array in _arrays(value)]
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    return arrays + [array for value in values if isinstance(value, tuple) for array in _arrays(value)]
 
 
 # What is left of the switches, in whole units of bandwidth, so that what failed and was mended leaves no trace.
@@ -324,8 +324,8 @@ class Switches(ReadOnly):
             The last entry stands for no switch at all, and is true.
         """
         alive = capacity.alive > 0
-        kept = (capacity.living > 0) & alive[self.lower] & alive[self.upper]
-        label = components(self.lower[kept], self.upper[kept], alive.size)
+        surviving = (capacity.living > 0) & alive[self.lower] & alive[self.upper]
+        label = components(self.lower[surviving], self.upper[surviving], alive.size)
         _, first = np.unique(label, return_index=True)
         size = np.bincount(label[: self.leaves], self.access * alive[: self.leaves], minlength=first.size)
         order = np.lexsort((first, -size, self.plane[first]))
@@ -385,8 +385,8 @@ class Switches(ReadOnly):
         units = units_of(self, part)
         if part in ("leaf", "spine", "core"):
             return sorted(switch - units.start for switch in nx.articulation_points(graph) if switch in units)
-        found: Any = nx.bridges(graph)
-        bridges = {frozenset(bridge) for bridge in found}
+        pairs: Any = nx.bridges(graph)
+        bridges = {frozenset(bridge) for bridge in pairs}
         ends = [frozenset((int(self.lower[cable]), int(self.upper[cable]))) for cable in units]
         cables = Counter(ends)
         return [unit for unit, pair in enumerate(ends) if pair in bridges and cables[pair] == 1]

@@ -239,42 +239,42 @@ class Expansion:
         """Return the value at the scale one without the terms beyond an order of 0, 1 or 2."""
         return sum((self.zeroth, self.first, self.second)[: order + 1])
 
-    def __add__(self, other: Number) -> Expansion:
+    def __add__(self, operand: Number) -> Expansion:
         """Return the sum."""
-        more = _expanded(other)
+        more = _expanded(operand)
         return Expansion(self.zeroth + more.zeroth, self.first + more.first, self.second + more.second)
 
     def __neg__(self) -> Expansion:
         """Return the negative."""
         return Expansion(-self.zeroth, -self.first, -self.second)
 
-    def __sub__(self, other: Number) -> Expansion:
+    def __sub__(self, operand: Number) -> Expansion:
         """Return the difference."""
-        return self + -_expanded(other)
+        return self + -_expanded(operand)
 
-    def __rsub__(self, other: float) -> Expansion:
+    def __rsub__(self, operand: float) -> Expansion:
         """Return the difference from a number."""
-        return -self + other
+        return -self + operand
 
-    def __mul__(self, other: Number) -> Expansion:
+    def __mul__(self, operand: Number) -> Expansion:
         """Return the product."""
-        by = _expanded(other)
+        by = _expanded(operand)
         return Expansion(
             self.zeroth * by.zeroth,
             self.zeroth * by.first + self.first * by.zeroth,
             self.zeroth * by.second + self.first * by.first + self.second * by.zeroth,
         )
 
-    def __truediv__(self, other: Number) -> Expansion:
+    def __truediv__(self, operand: Number) -> Expansion:
         """Return the quotient; what divides is not zero without failures."""
-        by = _expanded(other)
+        by = _expanded(operand)
         zeroth = self.zeroth / by.zeroth
         first = (self.first - zeroth * by.first) / by.zeroth
         return Expansion(zeroth, first, (self.second - zeroth * by.second - first * by.first) / by.zeroth)
 
-    def __rtruediv__(self, other: float) -> Expansion:
+    def __rtruediv__(self, operand: float) -> Expansion:
         """Return a number divided by it."""
-        return Expansion(other) / self
+        return Expansion(operand) / self
 
     __radd__ = __add__
     __rmul__ = __mul__

@@ -154,11 +154,11 @@ def elastic_shares(
     idle = breaches / restarts * first if restarts > 0 else 0.0
     pause = restart + idle
     if is_counted:
-        up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
+        up, undetected, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
         empty = (again * idle / pause if pause > 0 else 0.0) * waiting
     else:
         # Others that leave do not start the wait over: it is for those that are one too many.
-        up, known, again = _around_restarts(restarts, rate + groups * gamma, restart, downtime, idle)
+        up, undetected, again = _around_restarts(restarts, rate + groups * gamma, restart, downtime, idle)
         empty = up * restarts * idle * (fewest - 1) / groups
     # Work is at risk while the groups stand still too, so that restarts come sooner in the time in which they step.
     apart = float(stepping) / float(restarts) if restarts > 0 else math.inf
@@ -166,15 +166,15 @@ def elastic_shares(
     work = expected_shares(interval, write, apart if apart > 0 else math.inf, 0.0, 0.0, drain)
     # The share of time for which a group is away, the detection of its failures left out.
     gone = up * (-math.expm1(-leaving * away) / (1.0 + leaving * downtime))
-    own = gone * (absence / away if away > 0 else 0.0)
-    found = {
+    absent = gone * (absence / away if away > 0 else 0.0)
+    shares = {
         "productive": up * place * stepping * work["productive"] * (1.0 - waste),
         "checkpoint_stall": up * place * stepping * work["checkpoint_stall"],
         "lost_work": up * place * stepping * (work["lost_work"] + work["productive"] * waste),
-        "detection": known + up * (leaving * downtime / (1.0 + leaving * downtime) + place * detection),
-        "starved": empty + gone - own,
+        "detection": undetected + up * (leaving * downtime / (1.0 + leaving * downtime) + place * detection),
+        "starved": empty + gone - absent,
     }
-    return found | {"restart": again - empty + own + up * place * (1.0 - stepping - detection)}
+    return shares | {"restart": again - empty + absent + up * place * (1.0 - stepping - detection)}
 
 
 def _breach(groups: int, fewest: int, rate: float, away: float, downtime: float) -> float:
@@ -193,11 +193,11 @@ def _while_in_place(
 
     `rate` is that at which a group leaves [1/s]; unless it `is_late` it is back before the others go on.
     """
-    others = (groups - 1) * rate * place
-    returns = rejoin * real(mean_decay(others * rejoin)) if is_late else 0.0
-    stepping = math.exp(-others * stall) / (1.0 + others * downtime) / (1.0 + (others + rate) * returns)
-    detection = others * downtime / (1.0 + others * downtime)
-    cuts = (rate + (2.0 if is_late else 1.0) * others) * step
+    failures = (groups - 1) * rate * place
+    returns = rejoin * real(mean_decay(failures * rejoin)) if is_late else 0.0
+    stepping = math.exp(-failures * stall) / (1.0 + failures * downtime) / (1.0 + (failures + rate) * returns)
+    detection = failures * downtime / (1.0 + failures * downtime)
+    cuts = (rate + (2.0 if is_late else 1.0) * failures) * step
     # Of a step in flight at a time that is exponential, (y / (e^y - 1)) is whole steps.
     return stepping, detection, 1.0 - (cuts / math.expm1(cuts) if 0 < cuts < 700 else float(cuts == 0))
 
@@ -213,9 +213,9 @@ def _around_restarts(
     if rate == 0:
         return 1.0, 0.0, 0.0
     tries = math.exp(min(failures * pause, 700.0))
-    known, again = rate * tries * downtime, rate * ((tries - 1.0) / failures + idle)
-    cycle = 1.0 + known + again
-    return 1.0 / cycle, known / cycle, again / cycle
+    undetected, again = rate * tries * downtime, rate * ((tries - 1.0) / failures + idle)
+    cycle = 1.0 + undetected + again
+    return 1.0 / cycle, undetected / cycle, again / cycle
 
 
 def replicated_mtti(pairs: int, mtbf: float) -> float:

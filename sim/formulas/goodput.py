@@ -75,8 +75,8 @@ def young_interval(write: Values, mtti: Values) -> Values:
     J. W. Young, "A first order approximation to the optimum checkpoint interval", Commun. ACM 17 (1974).
     """
     delta, m = _write_and_mtti(write, mtti)
-    found: Values = plain(_never_if_no_failures(np.sqrt(2.0 * delta * _finite(m)), m))
-    return found
+    interval: Values = plain(_never_if_no_failures(np.sqrt(2.0 * delta * _finite(m)), m))
+    return interval
 
 
 def daly_interval(write: Values, mtti: Values) -> Values:
@@ -110,8 +110,8 @@ def daly_interval(write: Values, mtti: Values) -> Values:
     delta, m = _write_and_mtti(write, mtti)
     ratio = delta / (2.0 * _finite(m))
     series = np.sqrt(2.0 * delta * _finite(m)) * (1.0 + np.sqrt(ratio) / 3.0 + ratio / 9.0) - delta
-    found: Values = plain(_never_if_no_failures(np.where(ratio < 1.0, series, m), m))
-    return found
+    interval: Values = plain(_never_if_no_failures(np.where(ratio < 1.0, series, m), m))
+    return interval
 
 
 def optimal_interval(write: Values, mtti: Values) -> Values:
@@ -151,8 +151,8 @@ def optimal_interval(write: Values, mtti: Values) -> Values:
     series = p - p**2 / 3.0 + 11.0 / 72.0 * p**3 - 43.0 / 540.0 * p**4
     argument: FloatArray = -np.exp(-1.0 - loss)
     exact = 1.0 + np.real(lambertw(argument, 0))
-    found: Values = plain(_never_if_no_failures(_finite(m) * np.where(loss < _SERIES_BELOW, series, exact), m))
-    return found
+    interval: Values = plain(_never_if_no_failures(_finite(m) * np.where(loss < _SERIES_BELOW, series, exact), m))
+    return interval
 
 
 def _write_and_mtti(write: npt.ArrayLike, mtti: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -217,8 +217,8 @@ def efficiency(
     """
     tau, b, rate, u, d, w = _model(interval, write, mtti, restart, downtime, drain)
     y = rate * (tau + b)
-    found: Values = plain(tau / (tau + b) * np.exp(-rate * (u + w) - y) / _mean_survival(y) / (1.0 + rate * d))
-    return found
+    share: Values = plain(tau / (tau + b) * np.exp(-rate * (u + w) - y) / _mean_survival(y) / (1.0 + rate * d))
+    return share
 
 
 def expected_shares(
@@ -305,8 +305,8 @@ def first_order_efficiency(interval: Values, write: Values, mtti: Values, restar
     arXiv:2410.21680v2 (the first version has no w and charges queueing per interruption).
     """
     dt, w, rate, u0, _, _ = _model(interval, write, mtti, restart, 0.0, 0.0)
-    found: Values = plain((1.0 - rate * (u0 + dt / 2.0)) / (1.0 + w / dt))
-    return found
+    share: Values = plain((1.0 - rate * (u0 + dt / 2.0)) / (1.0 + w / dt))
+    return share
 
 
 def expected_wallclock(work: Values, interval: Values, write: Values, restart: Values, mtti: Values) -> Values:
@@ -347,8 +347,8 @@ def expected_wallclock(work: Values, interval: Values, write: Values, restart: V
     y = rate * (tau + delta)
     with np.errstate(over="ignore"):
         growth = np.exp(rate * r + y) * _mean_survival(y)
-        found: Values = plain(non_negative("work", work) * (tau + delta) / tau * growth)
-        return found
+        wallclock: Values = plain(non_negative("work", work) * (tau + delta) / tau * growth)
+        return wallclock
 
 
 def _model(
@@ -544,17 +544,17 @@ class _Level(NamedTuple):
 
 def _levels(classes: Sequence[FailureClass], stores: int) -> list[_Level]:
     """Return the classes of each store as one; of a store that none leaves, a restart that takes no time."""
-    found = []
+    levels = []
     for place in range(stores):
         rows = [row for row in classes if row.store == place]
         share = sum(row.share for row in rows)
         if share == 0:
-            found.append(_Level(0.0, 1.0, 0.0))
+            levels.append(_Level(0.0, 1.0, 0.0))
             continue
         parts = [row.share / share for row in rows]
         survival, pause = _dot(parts, (row.survival for row in rows)), _dot(parts, (row.pause for row in rows))
-        found.append(_Level(share, survival, pause))
-    return found
+        levels.append(_Level(share, survival, pause))
+    return levels
 
 
 def _tries(levels: Sequence[_Level], first: int) -> list[Number]:
@@ -563,29 +563,29 @@ def _tries(levels: Sequence[_Level], first: int) -> list[Number]:
     What a failure destroys is gone until the job runs again: a later one leads from level r to s > r with the share of
     s, and leaves the job where it is with the share of all others.
     """
-    found: list[Number] = []
+    tries: list[Number] = []
     for place, level in enumerate(levels):
         if place < first or (place > first and level.share == 0):
-            found.append(0.0)
+            tries.append(0.0)
             continue
-        earlier = _dot(number * (1.0 - levels[before].survival) for before, number in enumerate(found))
+        earlier = _dot(number * (1.0 - levels[before].survival) for before, number in enumerate(tries))
         entries = level.share * earlier if place > first else 1.0
-        staying = sum(each.share for each in levels[: place + 1])
-        found.append(entries / _chance(1.0 - (1.0 - level.survival) * staying))
-    return found
+        staying = sum(row.share for row in levels[: place + 1])
+        tries.append(entries / _chance(1.0 - (1.0 - level.survival) * staying))
+    return tries
 
 
 def _restarting(rate: Number, row: FailureClass, levels: Sequence[_Level], failed: Sequence[Number]) -> Number:
     """Return the time that failures of a class keep a job in restarts, for each second of running [-]."""
-    own = row.share * (1.0 + _dot(failed[: row.store + 1])) * (1.0 - row.survival + rate * row.pause)
+    direct = row.share * (1.0 + _dot(failed[: row.store + 1])) * (1.0 - row.survival + rate * row.pause)
     later = zip(levels[row.store + 1 :], failed[row.store + 1 :], strict=True)
-    return own + row.share * _dot(number * (1.0 - level.survival + rate * level.pause) for level, number in later)
+    return direct + row.share * _dot(number * (1.0 - level.survival + rate * level.pause) for level, number in later)
 
 
-def _dot(values: Iterable[Number], others: Iterable[Number] | None = None) -> Number:
+def _dot(values: Iterable[Number], factors: Iterable[Number] | None = None) -> Number:
     """Return the sum of numbers, or of their products with others."""
     total: Number = 0.0
-    for value in values if others is None else (one * other for one, other in zip(values, others, strict=True)):
+    for value in values if factors is None else (left * right for left, right in zip(values, factors, strict=True)):
         total = total + value
     return total
 
@@ -598,8 +598,8 @@ def _losses(
     The part [-] is what would be lost if all incidents were such.
     """
     # Whatever leaves a store leaves all quicker ones too.
-    own = [_dot((level.share for level in levels), (row[place] for row in ends)) for place in range(len(stores))]
-    leaving = [_dot(own[place:]) for place in range(len(stores))]
+    reaching = [_dot((level.share for level in levels), (row[place] for row in ends)) for place in range(len(stores))]
+    leaving = [_dot(reaching[place:]) for place in range(len(stores))]
     stalls: Number = 0.0
     for store, share in zip(stores, leaving, strict=True):
         cut = mean_decay(rate * (share * store.interval)) / mean_decay(rate * (share * (store.interval + store.write)))
@@ -624,8 +624,8 @@ def _losses(
         # Failures that leave quicker stores alone cut off saves on their way: the one before is an interval older.
         whole = decay(rate * ((1.0 - share) * store.drain))
         durable = durable * whole / _chance(1.0 - (1.0 - whole) * decay(hazard * period))
-        losses.append(_lost((pace - durable) / _chance(share), pace, own[place]))
-        pace = pace - own[place] * losses[-1]
+        losses.append(_lost((pace - durable) / _chance(share), pace, reaching[place]))
+        pace = pace - reaching[place] * losses[-1]
     return stepping, losses
 
 
@@ -721,10 +721,10 @@ def predicted_efficiency(interval: Values, write: Values, missed: Values, alarms
     again = 1.0 - cut * share
     whole = -np.expm1(-rate * (tau + b))
     ahead = (-np.expm1(-rate * tau) / rate - tau * (1.0 - whole)) / whole
-    kept = tau * (1.0 - whole) / whole + share * (1.0 - cut) / again * ahead
+    productive = tau * (1.0 - whole) / whole + share * (1.0 - cut) / again * ahead
     with np.errstate(over="ignore"):  # a restart that never ends leaves nothing
-        found: Values = plain(kept * rate / (1.0 + share * cut / again + np.expm1(rate * u)))
-    return found
+        fraction: Values = plain(productive * rate / (1.0 + share * cut / again + np.expm1(rate * u)))
+    return fraction
 
 
 # Where the time that is not productive goes, by cause: to the first and second order in the failure rate, and exact.

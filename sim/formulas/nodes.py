@@ -66,8 +66,8 @@ def steady_unavailability(life: Values, repair: Values) -> Values:
     Alternating renewal process: D. R. Cox, "Renewal Theory", Methuen (1962).
     """
     up, down = positive("life", life, infinite=True), non_negative("repair", repair)
-    found: Values = plain(down / (up + down))
-    return found
+    unavailability: Values = plain(down / (up + down))
+    return unavailability
 
 
 def missing_nodes_pmf(nodes: int, unavailability: float, dispersion: float = 1.0) -> FloatArray:
@@ -350,15 +350,15 @@ def expected_pace(
     ----------
     Own; the packing is that of arXiv 2504.06095.
     """
-    one = law if after is None else after
+    first = law if after is None else after
     number = np.arange(replicas * domains)
     missing = 0.0
     for lost, drop in enumerate(-np.diff(paces), start=1):
-        with_others, alone = _at_least(law, lost), _at_least(one, lost)
-        others = missing_nodes_pmf(number.size - 1, with_others) if number.size > 1 else np.ones(1)
-        mean = others @ ((1.0 - alone) * np.ceil(number / domains) + alone * np.ceil((number + 1) / domains))
+        with_others, alone = _at_least(law, lost), _at_least(first, lost)
+        elsewhere = missing_nodes_pmf(number.size - 1, with_others) if number.size > 1 else np.ones(1)
+        mean = elsewhere @ ((1.0 - alone) * np.ceil(number / domains) + alone * np.ceil((number + 1) / domains))
         missing += drop * float(mean)
-    nobody = (1.0 - _at_least(law, 1)) ** (number.size - 1) * (1.0 - _at_least(one, 1))
+    nobody = (1.0 - _at_least(law, 1)) ** (number.size - 1) * (1.0 - _at_least(first, 1))
     return float((1.0 - reshard) * (1.0 - missing / replicas) + reshard * nobody)
 
 
@@ -486,8 +486,8 @@ def starvation(
         births, deaths = failing + outside * states.hot, states.down * pause / mean_repair
         law = from_ratios(births[:-1] / deaths[1:])
     else:
-        others = (outside * states.hot, outside * states.standby)
-        law = _two_kinds(states, failing, *others, states.down * pause / mean_repair, pause / late)
+        spare_failures = (outside * states.hot, outside * states.standby)
+        law = _two_kinds(states, failing, *spare_failures, states.down * pause / mean_repair, pause / late)
     total, running = float(law @ pause), float(law[~waits].sum())
     empty = float(law[~waits & (states.hot == 0)].sum())
     starved = float(law[waits].sum())
@@ -657,10 +657,10 @@ def groups_with_spares(groups: int, spares: int, fail: float, restart: float, lo
     most = min(groups + spares, math.ceil(mean + 8 * math.sqrt(mean) + 12))
     stops = groups * (fail + restart) * load
     loading = math.ceil(stops + 8 * math.sqrt(stops) + 12)
-    held = [min(groups, groups + spares - away) for away in range(most + 1)]
-    states = [(new, away) for away in range(most + 1) for new in range(min(held[away], loading) + 1)]
+    equipped = [min(groups, groups + spares - away) for away in range(most + 1)]
+    states = [(new, away) for away in range(most + 1) for new in range(min(equipped[away], loading) + 1)]
     number = {state: index for index, state in enumerate(states)}
-    up = np.array([held[away] - new for new, away in states])
+    up = np.array([equipped[away] - new for new, away in states])
     rows, columns, rates = [], [], []
     for index, (new, away) in enumerate(states):
         ways = (
@@ -675,20 +675,23 @@ def groups_with_spares(groups: int, spares: int, fail: float, restart: float, lo
                 columns += [index, index]
                 rates += [rate, -rate]
     # The balance of the first state follows from those of all others; in its place probabilities add up to 1.
-    kept = [place for place, row in enumerate(rows) if row]
+    balances = [place for place, row in enumerate(rows) if row]
     size = len(states)
     matrix = csc_matrix(
         (
-            [*(rates[place] for place in kept), *[1.0] * size],
-            ([*(rows[place] for place in kept), *[0] * size], [*(columns[place] for place in kept), *range(size)]),
+            [*(rates[place] for place in balances), *[1.0] * size],
+            (
+                [*(rows[place] for place in balances), *[0] * size],
+                [*(columns[place] for place in balances), *range(size)],
+            ),
         ),
         shape=(size, size),
     )
-    found = np.maximum(spsolve(matrix, np.eye(1, size)[0]), 0.0)
-    found /= found.sum()
+    law = np.maximum(spsolve(matrix, np.eye(1, size)[0]), 0.0)
+    law /= law.sum()
     pmf = np.zeros(groups + 1)
-    np.add.at(pmf, up, found)
-    return Standing(float(found @ up) / groups, pmf)
+    np.add.at(pmf, up, law)
+    return Standing(float(law @ up) / groups, pmf)
 
 
 def with_interruptions(standing: Standing, groups: int, stops: float) -> Standing:
@@ -712,8 +715,8 @@ def with_interruptions(standing: Standing, groups: int, stops: float) -> Standin
     for number, weight in enumerate(np.asarray(binom.pmf(np.arange(groups + 1), groups, out)).tolist()):
         if weight < 1e-15:
             continue
-        taken = number * size
-        kept = standing.pmf[taken:]
-        whole[: len(kept)] += weight * kept
-        whole[0] += weight * standing.pmf[:taken].sum()
+        lost = number * size
+        surviving = standing.pmf[lost:]
+        whole[: len(surviving)] += weight * surviving
+        whole[0] += weight * standing.pmf[:lost].sum()
     return Standing(standing.share * (1 - out), whole)

@@ -179,14 +179,14 @@ def kernels(plan: StepPlan, benchmarks: Benchmarks) -> list[Kernel]:
         What kernels reach by themselves.
     """
     work = plan.work
-    found = stages(work, plan.machine)
+    stage_times = stages(work, plan.machine)
     layers, mixed = work.shape.all_layers, work.shape.expert_layers
-    each = work.microbatches * found.layers
+    layer_passes = work.microbatches * stage_times.layers
     rows: list[Kernel] = []
     for experts, count in ((False, layers - mixed), (True, mixed)):
         if count:
-            rows += _layer(plan, each * count / layers, experts=experts)
-    if found.logits:
+            rows += _layer(plan, layer_passes * count / layers, experts=experts)
+    if stage_times.logits:
         rows += _logits(work)
     rows += [*_between_stages(work), *_replicas(work), *_rest(plan)]
     rows = [_timed(row, plan, benchmarks) for row in rows]
@@ -204,8 +204,8 @@ def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
     work = plan.work
     name = "experts" if experts else "dense"
     for product in products_of(work, experts=experts):
-        each = replace(product, layer=name, count=count * product.count, precision=work.precision)
-        yield from _passes(each, work)
+        kernel = replace(product, layer=name, count=count * product.count, precision=work.precision)
+        yield from _passes(kernel, work)
     if work.shape.lora:
         # All adapters of a layer together: both products of each, as wide as their inputs and outputs.
         wide = work.shape.adapters(experts=experts) / work.shape.lora / work.tensor
@@ -253,14 +253,14 @@ def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
     if experts and shape.experts is not None:
         width = shape.experts.shared
         yield product("router", tokens / ranks, shape.experts.count, hidden)
-        held = shape.experts.count / work.expert
-        met = tokens / ranks * shape.experts.active * work.expert_load * work.expert_tensor / held
+        local_experts = shape.experts.count / work.expert
+        met = tokens / ranks * shape.experts.active * work.expert_load * work.expert_tensor / local_experts
         inside = shape.experts.ffn / work.expert_tensor
         if shape.experts.latent:
             yield product("latent down", tokens / ranks, shape.expert_hidden, hidden)
             yield product("latent up", tokens / ranks, hidden, shape.expert_hidden)
-        yield product("expert fc1", met, gates * inside, shape.expert_hidden, held)
-        yield product("expert fc2", met, shape.expert_hidden, inside, held)
+        yield product("expert fc1", met, gates * inside, shape.expert_hidden, local_experts)
+        yield product("expert fc2", met, shape.expert_hidden, inside, local_experts)
     if width:
         kind = "shared " if experts else ""
         yield product(f"{kind}fc1", tokens, gates * width / ranks, hidden)
@@ -320,12 +320,12 @@ def _attention(work: Workload, layer: str, count: float) -> Iterator[Kernel]:
 def _elementwise(plan: StepPlan, layer: str, count: float, *, experts: bool) -> Iterator[Kernel]:
     """Yield what only moves memory: the parts of the inventory, each touched a few times per pass."""
     work, constants = plan.work, plan.machine.constants
-    kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
+    inventory = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
     parts = [
-        ("norm and residual", constants.touches * kept.whole / work.split),
-        ("rotation and activation", constants.touches * (kept.divided - kept.copies) / work.tensor),
-        ("expert permute and activation", constants.expert_touches * work.expert_load * kept.copies / work.tensor),
-        ("softmax", 0.0 if work.fused_attention else constants.score_touches * kept.scores / work.tensor),
+        ("norm and residual", constants.touches * inventory.whole / work.split),
+        ("rotation and activation", constants.touches * (inventory.divided - inventory.copies) / work.tensor),
+        ("expert permute and activation", constants.expert_touches * work.expert_load * inventory.copies / work.tensor),
+        ("softmax", 0.0 if work.fused_attention else constants.score_touches * inventory.scores / work.tensor),
     ]
     again = work.whole_again + cheap_again(work, experts=experts)
     backward = 1 if work.shape.lora else 2
@@ -399,7 +399,7 @@ def _replicas(work: Workload) -> Iterator[Kernel]:
     for of, parameters, trained, ranks in kinds:
         if ranks == 1 or not parameters:
             continue
-        gradients, held = trained * work.reduced_bytes, trained * INPUT_BYTES[work.precision]
+        gradients, weights = trained * work.reduced_bytes, trained * INPUT_BYTES[work.precision]
         if work.sharding == "none":
             yield _collective("step", "update", f"all-reduce gradients{of}", "data", 1, gradients, ranks)
             continue
@@ -415,17 +415,17 @@ def _replicas(work: Workload) -> Iterator[Kernel]:
                 yield _collective("step", "update", f"all-reduce gradients{of}", "data", 1, size, groups)
             continue
         yield _collective("step", "update", f"reduce-scatter gradients{of}", "data", work.reductions, gradients, ranks)
-        yield _collective("step", "update", f"all-gather parameters{of}", "data", 1, held, ranks)
+        yield _collective("step", "update", f"all-gather parameters{of}", "data", 1, weights, ranks)
 
 
 def _rest(plan: StepPlan) -> Iterator[Kernel]:
     """Yield what belongs to no layer."""
-    machine, found = plan.machine, plan.breakdown
-    if found.optimizer:
-        size = found.optimizer / plan.scale * machine.constants.memory * machine.chip.memory_bandwidth
+    machine, breakdown = plan.machine, plan.breakdown
+    if breakdown.optimizer:
+        size = breakdown.optimizer / plan.scale * machine.constants.memory * machine.chip.memory_bandwidth
         yield Kernel("step", "update", "optimizer", "elementwise", "optimizer", 1, "fp32", size=size)
     for name, term in (("fill and drain", "bubble"), ("host memory", "offload"), ("other", "overhead")):
-        time = getattr(found, term)
+        time = getattr(breakdown, term)
         if time:
             yield Kernel("step", "all", name, "wait", term, 1, alone=time)
 
@@ -442,25 +442,25 @@ def _timed(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
     if row.kind == "wait":
         return row
     peak = chip.peak[row.precision]
-    known = benchmarks.products[row.precision if row.precision in benchmarks.products else "bf16"]
+    curve = benchmarks.products[row.precision if row.precision in benchmarks.products else "bf16"]
     if row.kind == "attention":
         alone = benchmarks.in_step * row.flop / (machine.shares.attention * peak)
-        best = max(row.flop / (known.best * peak), row.size / bandwidth)
-        bound: Bound = "memory" if row.size / bandwidth > row.flop / (known.best * peak) else "compute"
+        best = max(row.flop / (curve.best * peak), row.size / bandwidth)
+        bound: Bound = "memory" if row.size / bandwidth > row.flop / (curve.best * peak) else "compute"
         return replace(row, alone=alone, best=best, bound=bound)
     flop = 2 * row.m * row.n * row.k * row.groups
     size = row.groups * (INPUT_BYTES[row.precision] * row.k * (row.m + row.n) + 2 * row.m * row.n)
-    compute, memory = flop / (known.compute * peak), size / bandwidth
+    compute, memory = flop / (curve.compute * peak), size / bandwidth
     waves = _waves(row, benchmarks.multiprocessors)
-    parts: dict[Bound, float] = {"compute": compute, "memory": memory, "latency": known.start}
+    parts: dict[Bound, float] = {"compute": compute, "memory": memory, "latency": curve.start}
     if waves is not None:
         parts["waves"] = compute * (1 / waves - 1)
     return replace(
         row,
         flop=flop,
         size=size,
-        alone=compute + memory / known.memory + known.start,
-        best=max(flop / (known.best * peak), memory),
+        alone=compute + memory / curve.memory + curve.start,
+        best=max(flop / (curve.best * peak), memory),
         bound=max(parts.items(), key=lambda part: part[1])[0],
         waves=waves,
     )

@@ -182,11 +182,11 @@ def memory_stages(work: Workload) -> list[PipelineStage]:
 
     if stages == 1:
         return [PipelineStage(first, flight(0), first=True, last=True)]
-    found = [
+    ends = [
         PipelineStage(first, flight(0), first=True, last=False),
         PipelineStage(last, flight(stages - 1), first=False, last=True),
     ]
-    return [*found, PipelineStage(most, flight(1), first=False, last=False)] if stages > 2 else found
+    return [*ends, PipelineStage(most, flight(1), first=False, last=False)] if stages > 2 else ends
 
 
 def activation_memory(work: Workload, stage: PipelineStage | None = None) -> float:
@@ -195,10 +195,10 @@ def activation_memory(work: Workload, stage: PipelineStage | None = None) -> flo
     Of layers that are recomputed as a whole the input stays, and the whole of one layer at a time.
     """
     stage = stage or memory_stages(work)[0]
-    one = 0.0
+    recomputed = 0.0
     if work.recompute == "full" and stage.layers:
-        one = work.tokens * (_mean_layer(work) - 2 * work.shape.hidden / work.split)
-    return stage_activations(work, stage.layers) * stage.flight + one
+        recomputed = work.tokens * (_mean_layer(work) - 2 * work.shape.hidden / work.split)
+    return stage_activations(work, stage.layers) * stage.flight + recomputed
 
 
 def stage_activations(work: Workload, layers: float | None = None) -> float:
@@ -210,9 +210,9 @@ def stage_activations(work: Workload, layers: float | None = None) -> float:
     layers = work.stage_layers[1] if layers is None else layers
     layer = _mean_layer(work)
     again = min(layers, work.recompute_layers or layers) if work.recompute == "full" else 0.0
-    found = 2 * work.shape.hidden / work.split * again + layer * (layers - again)
+    per_token = 2 * work.shape.hidden / work.split * again + layer * (layers - again)
     away = min(work.offload_layers, max(layers - 2, 0.0)) / max(layers, 1.0)
-    return work.tokens * found * (1 - away)
+    return work.tokens * per_token * (1 - away)
 
 
 def _mean_layer(work: Workload) -> float:
@@ -222,10 +222,10 @@ def _mean_layer(work: Workload) -> float:
     for count, experts in ((shape.dense_layers, False), (shape.expert_layers, True)):
         if count:
             options: Any = {"again": work.again, "precision": work.precision, "fused": work.fused_elementwise}
-            kept = activations(shape, work.sequence, experts=experts, returned=False, **options)
-            scores = 0.0 if work.fused_attention else kept.scores
-            more = (work.expert_load - 1) * kept.copies
-            total += count * (kept.whole / work.split + (kept.divided + scores + more) / work.tensor)
+            inventory = activations(shape, work.sequence, experts=experts, returned=False, **options)
+            scores = 0.0 if work.fused_attention else inventory.scores
+            more = (work.expert_load - 1) * inventory.copies
+            total += count * (inventory.whole / work.split + (inventory.divided + scores + more) / work.tensor)
     if work.keep_gathered:
         total += 2 * INPUT_BYTES[work.precision] * shape.hidden * (1 - 1 / work.split) * shape.all_layers
     return total / shape.all_layers
@@ -246,23 +246,23 @@ def _of_stage(work: Workload, stage: PipelineStage) -> MemoryUse:
     copies = min(ranks, work.expert_replicas)
     divided = shared / ranks + experts / copies
     whole = shared + experts
-    trained, own = whole, divided
+    trained, trained_shard = whole, divided
     if shape.lora:
         trained = shape.adapter_parameters * share / work.tensor
-        own = trained / ranks
+        trained_shard = trained / ranks
     # Of what is divided as a whole two layers at a time are gathered: the one that is computed with and the next.
     two = min(1.0, 2 / max(stage.layers, 1.0))
     if work.sharding == "gradients" and work.virtual > 1:
         two = 1 / work.virtual  # the model chunk of this round
-    others = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor) * two
+    gathered = (1 - divided / whole) * (whole - tables * shape.embedding / work.tensor) * two
     weights, gradients = WEIGHT * whole, work.gradient_bytes * trained
     if work.sharding == "parameters":
-        weights = WEIGHT * (divided + others)
+        weights = WEIGHT * (divided + gathered)
     if work.sharding in ("gradients", "parameters"):
-        gradients = work.gradient_bytes * (own if shape.lora else divided + others)
+        gradients = work.gradient_bytes * (trained_shard if shape.lora else divided + gathered)
     state = 0.0 if work.offload_optimizer else MASTER + 2 * STATE_BYTES[work.moments]
     logits = LOSS_BYTES[work.loss] * work.tokens * shape.vocabulary / work.tensor if stage.last else 0.0
-    optimizer = state * (trained if work.sharding == "none" else own)
+    optimizer = state * (trained if work.sharding == "none" else trained_shard)
     return MemoryUse(weights, gradients, optimizer, activation_memory(work, stage), logits, RESERVE)
 
 

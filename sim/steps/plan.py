@@ -107,9 +107,9 @@ class StepPlan:
         """Return the pace of an impaired job relative to the healthy one [-]: healthy over impaired time of a step."""
         return self.time / self.impaired(state).total
 
-    def _scaled(self, found: Breakdown) -> Breakdown:
+    def _scaled(self, breakdown: Breakdown) -> Breakdown:
         """Return a breakdown with every term scaled as measured."""
-        return found if self.scale == 1.0 else Breakdown(*(self.scale * term for term in found))
+        return breakdown if self.scale == 1.0 else Breakdown(*(self.scale * term for term in breakdown))
 
 
 # How long it takes until a job steps, as a function of its size.
@@ -261,12 +261,12 @@ def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
 
 def smallest(base: Workload, bounds: Bounds) -> Workload | None:
     """Return the layout whose fullest GPU holds least, whether it fits or not; ``None`` if no sizes divide."""
-    found = [
+    works = [
         replace(group, sharding=sharding, shard_ranks=_ranks(base, sharding), recompute="full")
         for group in groupings(base, bounds)
         for sharding in bounds.shardings
     ]
-    return min((work for work in found if not problems(work)), key=lambda work: memory_use(work).total, default=None)
+    return min((work for work in works if not problems(work)), key=lambda work: memory_use(work).total, default=None)
 
 
 def _ranks(base: Workload, sharding: Sharding) -> int:

@@ -154,14 +154,14 @@ def energy_by_bucket(gpu_seconds: Mapping[str, float], node: NodePower, share: f
     share
         Utilisation x that a cap leaves [-].
     """
-    found = {}
+    energy = {}
     for bucket, seconds in gpu_seconds.items():
         used = STATES[STATE_OF_BUCKET[bucket]].utilisation
-        found[bucket] = seconds / node.gpus * node_power(node, used if used is None else min(used, share))
-    return found
+        energy[bucket] = seconds / node.gpus * node_power(node, used if used is None else min(used, share))
+    return energy
 
 
-def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0, other: float = 0.0) -> float:
+def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0, outside: float = 0.0) -> float:
     """Return the utilisation that a cap leaves each of the nodes that step [-]; at most 1, below 0 if none can be idle.
 
     ``x = (P_cap - P_other - (n + m) P_idle) / (n (P_training - P_idle))``.
@@ -176,7 +176,7 @@ def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0
         Nodes n that step, and m that do not [-].
     """
     room = stepping * (node.training - node.idle)
-    left = cap - other - (stepping + idle) * node.idle
+    left = cap - outside - (stepping + idle) * node.idle
     if room <= 0:
         return 1.0 if left >= 0 else -1.0
     return min(left / room, 1.0)

@@ -105,20 +105,20 @@ def recommend(
     for name in (precision, interaction):
         if name not in chip.peak:
             raise ValueError(f"the catalog has no {name} peak of {chip.title} (it has {', '.join(chip.peak)})")
-    held = sum(model.rows) * model.width * BYTES[precision]
-    if held > gpus * chip.memory:
-        rule = f"{held / 1e9:,.0f} GB of tables do not fit into {gpus} x {chip.memory / 1e9:,.0f} GB"
-        raise ValueError(f"{model.title}: {rule}; {math.ceil(held / chip.memory)} GPUs would")
-    own, x0 = batch / gpus, (len(model.rows) + 1) * model.width
+    table_bytes = sum(model.rows) * model.width * BYTES[precision]
+    if table_bytes > gpus * chip.memory:
+        rule = f"{table_bytes / 1e9:,.0f} GB of tables do not fit into {gpus} x {chip.memory / 1e9:,.0f} GB"
+        raise ValueError(f"{model.title}: {rule}; {math.ceil(table_bytes / chip.memory)} GPUs would")
+    samples, x0 = batch / gpus, (len(model.rows) + 1) * model.width
     link = constants.scale_up * chip.scale_up if link is None else link
-    read = own * sum(model.lookups) * model.width * BYTES[precision]
-    sent = own * len(model.rows) * model.width * BYTES[precision] * (gpus - 1) / gpus
+    read = samples * sum(model.lookups) * model.width * BYTES[precision]
+    sent = samples * len(model.rows) * model.width * BYTES[precision] * (gpus - 1) / gpus
     layers = sum(before * after for before, after in (*pairwise(model.bottom), *pairwise((x0, *model.top))))
-    passed = 4 * own * model.cross * x0 * BYTES[interaction] / chip.memory_bandwidth
-    crossed = 2 * own * model.cross * 2 * x0 * model.rank / (constants.gemm[interaction] * chip.peak[interaction])
+    passed = 4 * samples * model.cross * x0 * BYTES[interaction] / chip.memory_bandwidth
+    crossed = 2 * samples * model.cross * 2 * x0 * model.rank / (constants.gemm[interaction] * chip.peak[interaction])
     return RecommenderStep(
         read / (constants.gather * chip.memory_bandwidth),
         sent / link,
-        2 * own * layers / (constants.gemm[precision] * chip.peak[precision]),
+        2 * samples * layers / (constants.gemm[precision] * chip.peak[precision]),
         crossed + passed,
     )

@@ -269,8 +269,8 @@ class Replica:
         """Return the keys, values and states that one GPU keeps of a sequence of some tokens [B]."""
         shape = self.shape
         width = shape.kv_width * BYTES[self.cache] * self.copies
-        kept = shape.attended(tokens) * width + shape.recurrent_state / self.tensor
-        return shape.layers * kept / self.pipeline
+        layer_bytes = shape.attended(tokens) * width + shape.recurrent_state / self.tensor
+        return shape.layers * layer_bytes / self.pipeline
 
 
 class Requests(NamedTuple):
@@ -351,13 +351,13 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> DecodeStep:
     batch = np.maximum(batch / stages, np.minimum(batch, 1.0))
     sequences = batch / replica.data
     batch = batch * (1 + replica.draft)
-    own = batch / replica.data
+    tokens = batch / replica.data
     read, peak = replica.bandwidth, replica.peak
     attention = layers * shape.attention_parameters / replica.tensor
     plain = layers * replica.plain_layer / replica.ranks
     logits = shape.embedding / replica.tensor
-    held = (attention + plain) * BYTES[replica.weights] + 2 * shape.embedding * _SIXTEEN / replica.tensor
-    weights = np.maximum(held / read, 2 * ((attention + logits) * own + plain * batch) / peak)
+    weight_bytes = (attention + plain) * BYTES[replica.weights] + 2 * shape.embedding * _SIXTEEN / replica.tensor
+    weights = np.maximum(weight_bytes / read, 2 * ((attention + logits) * tokens + plain * batch) / peak)
     experts: Amount = 0.0
     if shape.experts is not None:
         inside = replica.expert_layers * shape.expert * constants.imbalance / replica.ranks
@@ -372,9 +372,9 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> DecodeStep:
         # Every head multiplies with the same latent keys: 2 (2 r + rotary) FLOP of a head, token and layer.
         low = shape.latent
         work = 2 * shape.heads * (2 * low.kv_rank + low.rotary) * layers * seen / replica.tensor
-        cache = np.maximum(cache, own * work / (constants.latent * chip.peak["bf16"]))
-    elementwise = _elementwise(replica, own)
-    collectives = _collectives(replica, own) * layers + (stages - 1) * 2 * own * shape.hidden / replica.network
+        cache = np.maximum(cache, tokens * work / (constants.latent * chip.peak["bf16"]))
+    elementwise = _elementwise(replica, tokens)
+    collectives = _collectives(replica, tokens) * layers + (stages - 1) * 2 * tokens * shape.hidden / replica.network
     launches: Amount = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
     if replica.engine.is_eager:
         busy = weights + experts + cache + elementwise + collectives
@@ -478,19 +478,19 @@ def time_to_first_token(replica: Replica, batch: Amount, requests: Requests) -> 
     # The last piece passes all stages, those before it follow each other.
     alone = shared * (1 + (replica.pipeline - 1) / pieces)
     idle = np.exp(-batch)
-    found = idle * np.maximum(alone, least_prefill(replica))
-    others = residual * (1 + 2 * rho) - step / 2
-    others = others * (requests.gaps + requests.spread**2) / (1 + requests.spread**2)
-    return found + (1 - idle) * (others + (pieces + 0.5) * step + alone)
+    unloaded = idle * np.maximum(alone, least_prefill(replica))
+    wait = residual * (1 + 2 * rho) - step / 2
+    wait = wait * (requests.gaps + requests.spread**2) / (1 + requests.spread**2)
+    return unloaded + (1 - idle) * (wait + (pieces + 0.5) * step + alone)
 
 
 def cache_room(replica: Replica) -> float:
     """Return the room for keys, values and states on one GPU [B]; negative where the weights do not fit."""
     engine = replica.engine
-    taken = replica.weight_bytes + engine.reserved
+    occupied = replica.weight_bytes + engine.reserved
     if engine.is_of_free:
-        return engine.memory * (replica.chip.memory - taken)
-    return engine.memory * replica.chip.memory - taken
+        return engine.memory * (replica.chip.memory - occupied)
+    return engine.memory * replica.chip.memory - occupied
 
 
 def largest_batch(replica: Replica, requests: Requests) -> float:
@@ -502,8 +502,8 @@ def largest_batch(replica: Replica, requests: Requests) -> float:
     tokens = requests.context
     if replica.engine.admission == "reserve":
         tokens = requests.input + max(requests.longest, requests.whole * requests.output)
-    each = replica.cache_bytes(tokens)
-    return float(max(0.0, min(replica.data * cache_room(replica) / each, replica.data * replica.engine.sequences)))
+    size = replica.cache_bytes(tokens)
+    return float(max(0.0, min(replica.data * cache_room(replica) / size, replica.data * replica.engine.sequences)))
 
 
 def batch_within(replica: Replica, requests: Requests, limit: float) -> float:
@@ -532,8 +532,8 @@ def batch_of_load(replica: Replica, requests: Requests, rate: float) -> float:
     """
 
     def excess(batch: float) -> float:
-        held = rate * requests.output * time_per_token(replica, batch, requests)
-        return float(batch - held)
+        in_flight = rate * requests.output * time_per_token(replica, batch, requests)
+        return float(batch - in_flight)
 
     low, high = 0.0, largest_batch(replica, requests)
     if excess(high) < 0:
@@ -577,9 +577,9 @@ def reading_rate(replica: Replica, requests: Requests) -> Amount:
 
 def handover(pools: DisaggregatedPools, requests: Requests) -> Amount:
     """Return the time in which keys and values of a prompt pass to a decoder, by the NICs of the smaller side [s]."""
-    kept = pools.readers.cache_bytes(requests.input) * pools.readers.tensor * pools.readers.pipeline
-    ranks = [each.tensor * each.pipeline for each in (pools.readers, pools.decoders)]
-    return kept / (pools.readers.constants.network * pools.readers.network * min(ranks))
+    prompt_bytes = pools.readers.cache_bytes(requests.input) * pools.readers.tensor * pools.readers.pipeline
+    ranks = [replica.tensor * replica.pipeline for replica in (pools.readers, pools.decoders)]
+    return prompt_bytes / (pools.readers.constants.network * pools.readers.network * min(ranks))
 
 
 def pooled_in_flight(pools: DisaggregatedPools, requests: Requests, clients: Amount) -> Amount:
@@ -641,11 +641,11 @@ def power_share(replica: Replica, read: Amount, work: Amount) -> Amount:
 def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount, Amount]:
     """Return the bytes and FLOP of one GPU for one token of each of `batch` sequences, prefills included [B, FLOP]."""
     shape = replica.shape
-    own = batch / replica.data
+    sequences = batch / replica.data
     yielded = speculated(replica.draft, replica.accept)
-    read = replica.weight_bytes + own * replica.cache_bytes(requests.context)
+    read = replica.weight_bytes + sequences * replica.cache_bytes(requests.context)
     met = shape.layers * (
-        shape.attention_parameters * own / replica.tensor + replica.plain_layer * batch / replica.ranks
+        shape.attention_parameters * sequences / replica.tensor + replica.plain_layer * batch / replica.ranks
     )
     if shape.experts is not None:
         inside = replica.expert_layers * shape.expert / replica.ranks
@@ -653,7 +653,7 @@ def traffic(replica: Replica, batch: Amount, requests: Requests) -> tuple[Amount
         unmet = (1 - shape.experts.active / shape.experts.count) ** looked
         read = read - inside * shape.experts.count * unmet * BYTES[replica.weights] / replica.pipeline
         met = met + inside * shape.experts.active * batch
-    met = met + shape.embedding * own / replica.tensor
+    met = met + shape.embedding * sequences / replica.tensor
     tokens = (1 + replica.draft) / yielded + requests.input * (1 - requests.hit) / requests.output
     return read / yielded, 2 * met * tokens / replica.pipeline
 

@@ -304,8 +304,8 @@ class ModelShape:
     def common_layer(self) -> float:
         """Parameters of a layer with experts that are not theirs: attention, shared part, router, projections [-]."""
         assert self.experts is not None
-        found = self.attention_parameters + self.shared_part + self.hidden * self.experts.count
-        return found + (2 * self.hidden * self.experts.latent if self.experts.latent else 0)
+        parameters = self.attention_parameters + self.shared_part + self.hidden * self.experts.count
+        return parameters + (2 * self.hidden * self.experts.latent if self.experts.latent else 0)
 
     @cached_property
     def all_layers(self) -> int:
@@ -335,10 +335,10 @@ class ModelShape:
     @cached_property
     def shared_parameters(self) -> float:
         """Parameters that are not those of experts [-]."""
-        found = self.dense_layers * self.dense_layer + self.embeddings
+        parameters = self.dense_layers * self.dense_layer + self.embeddings
         if self.experts is not None:
-            found += self.expert_layers * self.common_layer
-        return found + self.depths * 2 * self.hidden**2
+            parameters += self.expert_layers * self.common_layer
+        return parameters + self.depths * 2 * self.hidden**2
 
     @cached_property
     def expert_parameters(self) -> float:
@@ -367,11 +367,11 @@ class ModelShape:
         if low is not None:
             inside = low.query_rank + self.heads * (low.head + low.rotary) + low.query_rank
             inside += 2 * low.kv_rank + low.rotary + self.heads * (low.head + low.value) + h
-        found = h + inside + self.attention_output + h
+        widths = h + inside + self.attention_output + h
         if self.lora_everywhere:
             width = float(self.experts.shared) if experts and self.experts is not None else float(self.ffn)
-            found += (2 * h + self.matrices * width) if width else 0.0
-        return self.lora * found
+            widths += (2 * h + self.matrices * width) if width else 0.0
+        return self.lora * widths
 
     @cached_property
     def adapter_parameters(self) -> float:

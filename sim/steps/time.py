@@ -116,13 +116,13 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
     peak = shares.gemm * chip.peak[work.precision]
     reading = constants.weight_reads * WEIGHT_BYTES[work.precision] / (constants.memory * chip.memory_bandwidth)
     common = shape.common_layer if experts else shape.dense_layer
-    found = common / work.tensor * (2 * work.tokens / peak + reading)
+    one_pass = common / work.tensor * (2 * work.tokens / peak + reading)
     wide, width = "mlp", shape.ffn
     if experts and shape.experts is not None:
         met = work.tokens / work.tensor * shape.experts.active
-        held = shape.experts.count / (work.expert * work.expert_tensor)
-        mixed = shape.expert * (2 * met * work.expert_load / peak + held * reading)
-        found, wide, width = found + mixed, "shared_experts", shape.experts.shared
+        local_experts = shape.experts.count / (work.expert * work.expert_tensor)
+        mixed = shape.expert * (2 * met * work.expert_load / peak + local_experts * reading)
+        one_pass, wide, width = one_pass + mixed, "shared_experts", shape.experts.shared
     again = 0.0
     if "up_projection" in work.again:
         again += shape.expanding / work.tensor * (2 * work.tokens / peak + reading)
@@ -134,7 +134,7 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
         # Adapters are small products at 16 bits, forward and for both gradients.
         adapters = 2 * work.tokens * shape.adapters(experts=experts) / work.tensor
         again += (1 + passes(work)) * adapters / (shares.logits * chip.peak["bf16"])
-    return passes(work) * found + again
+    return passes(work) * one_pass + again
 
 
 def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float:
@@ -168,11 +168,11 @@ def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, exp
     To have all again that costs little is a pass through half of it; of some modules, through as much less as they drop
     less.
     """
-    kept = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
-    moved = constants.touches * (kept.whole / work.split + (kept.divided - kept.copies) / work.tensor)
-    moved += constants.expert_touches * work.expert_load * kept.copies / work.tensor
+    inventory = activations(work.shape, work.sequence, experts=experts, fused=work.fused_elementwise)
+    moved = constants.touches * (inventory.whole / work.split + (inventory.divided - inventory.copies) / work.tensor)
+    moved += constants.expert_touches * work.expert_load * inventory.copies / work.tensor
     if not work.fused_attention:
-        moved += constants.score_touches * kept.scores / work.tensor
+        moved += constants.score_touches * inventory.scores / work.tensor
     return (passes(work) + cheap_again(work, experts=experts)) * work.tokens * moved / chip.memory_bandwidth
 
 
@@ -181,12 +181,12 @@ def cheap_again(work: Workload, *, experts: bool) -> float:
     if not work.shape.gated or not work.again:
         return 0.0
 
-    def kept(again: Sequence[Module]) -> float:
-        one = activations(work.shape, work.sequence, experts=experts, again=again)
-        return one.whole / work.split + one.divided / work.tensor
+    def stored(again: Sequence[Module]) -> float:
+        inventory = activations(work.shape, work.sequence, experts=experts, again=again)
+        return inventory.whole / work.split + inventory.divided / work.tensor
 
     cheap = tuple(module for module in work.again if module in CHEAP)
-    return 0.5 * (kept(()) - kept(cheap)) / (kept(()) - kept(CHEAP))
+    return 0.5 * (stored(()) - stored(cheap)) / (stored(()) - stored(CHEAP))
 
 
 def _tensor(work: Workload, links: Links, constants: Constants) -> float:
@@ -205,10 +205,10 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
     if ranks == 1:
         return 0.0
     moved = 2 * (ranks - 1) / ranks * 2 * work.tokens * work.shape.hidden
-    each = moved / rate(links.tensor, constants) + constants.latency
+    collective = moved / rate(links.tensor, constants) + constants.latency
     collectives = 4 + 2 * work.whole_again
     hides = work.overlap_tensor and not links.tensor.network
-    return collectives * each * (1 - constants.tensor_hidden if hides else 1.0)
+    return collectives * collective * (1 - constants.tensor_hidden if hides else 1.0)
 
 
 def _context(work: Workload, links: Links, constants: Constants) -> float:
@@ -227,11 +227,11 @@ def _context(work: Workload, links: Links, constants: Constants) -> float:
         return 0.0
     rounds = 6 + 2 * work.whole_again
     moved = rounds * (work.context // work.ulysses - 1) * work.tokens * work.shape.kv_width / work.tensor
-    found = moved * work.copied_heads / rate(links.context, constants) * (1 - constants.context_hidden)
+    ring = moved * work.copied_heads / rate(links.context, constants) * (1 - constants.context_hidden)
     if work.ulysses == 1:
-        return found
-    each = heads_exchange(work, links, constants) + constants.latency
-    return found + 2 * (2 + work.whole_again) * each
+        return ring
+    exchange = heads_exchange(work, links, constants) + constants.latency
+    return ring + 2 * (2 + work.whole_again) * exchange
 
 
 def heads_exchange(work: Workload, links: Links, constants: Constants) -> float:
@@ -355,7 +355,7 @@ class Stages(NamedTuple):
         Time of the logits that the slowest stage has.
     layers
         Layers of the slowest stage, means where they are uneven over ranks [-].
-    slowest, other
+    slowest, mean
         The slowest stage, and the mean of all.
     weights
         The part of a stage that computes gradients of weights.
@@ -365,7 +365,7 @@ class Stages(NamedTuple):
     logits: float
     layers: float
     slowest: float
-    other: float
+    mean: float
     weights: float
 
 
@@ -373,24 +373,24 @@ def stages(work: Workload, machine: Machine) -> Stages:
     """Return the times of the stages of a pipeline; the last one also has the logits."""
     layer = layer_times(work, machine.chip, machine.links, machine.shares, machine.constants)
     logits = logits_time(work, machine.chip, machine.shares)
-    each = sum(layer)
+    layer_time = sum(layer)
     _, most, last = work.stage_layers
-    is_last = last * each + logits >= most * each
+    is_last = last * layer_time + logits >= most * layer_time
     layers, head = (last, logits) if is_last else (most, 0.0)
     # Of n passes one is for the gradients of weights, and it has matrix products alone.
     mean = work.shape.all_layers / work.pipeline
     weights = 0.0 if work.shape.lora else layer.gemm / passes(work) * mean
-    other = mean * each + logits / work.pipeline
+    mean_stage = mean * layer_time + logits / work.pipeline
     if work.overlap_expert:
         # Behind tokens on their way the passes take equally long, whatever they compute.
-        weights = other / 3
-    return Stages(layer, head, layers, layers * each + head, other, weights)
+        weights = mean_stage / 3
+    return Stages(layer, head, layers, layers * layer_time + head, mean_stage, weights)
 
 
 def breakdown(work: Workload, machine: Machine) -> Breakdown:
     """Return where the time of one step goes [s]."""
     constants = machine.constants
-    found = stages(work, machine)
+    stage_times = stages(work, machine)
     count = work.microbatches
     handover = bubble = 0.0
     if work.pipeline > 1:
@@ -398,30 +398,30 @@ def breakdown(work: Workload, machine: Machine) -> Breakdown:
         send = 2 * work.tokens * work.shape.hidden / work.tensor / rate(machine.links.pipeline, constants)
         hidden = constants.handover_hidden if work.virtual > 1 else 0.0
         handover = count * 2 * work.virtual * send * (1 - hidden)
-        bubble = (work.pipeline - 1) * (_fill(work, found) + 2 * send)
-    pipeline = count * found.slowest + handover + bubble
+        bubble = (work.pipeline - 1) * (_fill(work, stage_times) + 2 * send)
+    pipeline = count * stage_times.slowest + handover + bubble
     # Gradients and parameters go along while a stage waits for the host's memory, too.
-    waits = _offload(work, machine, found.slowest)
-    layer = LayerTimes(*(count * found.layers * term for term in found.layer))
+    waits = _offload(work, machine, stage_times.slowest)
+    layer = LayerTimes(*(count * stage_times.layers * term for term in stage_times.layer))
     return Breakdown(
         gemm=layer.gemm,
         attention=layer.attention,
         elementwise=layer.elementwise,
         launch=layer.launch,
-        logits=count * found.logits,
+        logits=count * stage_times.logits,
         tensor=layer.tensor,
         context=layer.context,
         expert=layer.expert,
         pipeline=handover,
         bubble=bubble,
-        data=_exposed(work, machine, found.slowest + waits / count, pipeline + waits),
+        data=_exposed(work, machine, stage_times.slowest + waits / count, pipeline + waits),
         offload=waits,
         optimizer=_optimizer(work, machine),
         overhead=constants.overhead,
     )
 
 
-def _fill(work: Workload, found: Stages) -> float:
+def _fill(work: Workload, stage_times: Stages) -> float:
     """Return what each further stage adds to filling and draining the pipeline [s].
 
     1F1B: a stage's time for a microbatch, over its model chunks. Zero bubble puts gradients of weights into the
@@ -432,8 +432,8 @@ def _fill(work: Workload, found: Stages) -> float:
     arXiv 2104.04473, section 2.2; P. Qi et al., "Zero bubble pipeline parallelism", arXiv 2401.10241, table 2.
     """
     if work.schedule == "1f1b":
-        return found.other / work.virtual
-    return max(0.0, found.other - (2 if work.schedule == "zero-bubble-h1" else 3) * found.weights)
+        return stage_times.mean / work.virtual
+    return max(0.0, stage_times.mean - (2 if work.schedule == "zero-bubble-h1" else 3) * stage_times.weights)
 
 
 def parameters_per_gpu(work: Workload) -> tuple[float, float]:
@@ -476,8 +476,8 @@ def _exposed(work: Workload, machine: Machine, stage: float, pipeline: float) ->
     if not work.overlap_data:
         return early + late
     # What goes with the last microbatch hides behind that one, and what went before behind the others.
-    others = pipeline - stage if late else pipeline
-    hidden = max(constants.shard_floor * early, early - constants.shard_cover * others)
+    cover = pipeline - stage if late else pipeline
+    hidden = max(constants.shard_floor * early, early - constants.shard_cover * cover)
     return hidden + max(constants.data_floor * late, late - constants.data_cover * stage)
 
 
@@ -486,15 +486,15 @@ def _reduced(work: Workload, machine: Machine, size: float, gathered: float = 0.
 
     `size` of those that are trained, `gathered` of frozen ones too.
     """
-    constants, found = machine.constants, 0.0
+    constants, total = machine.constants, 0.0
     trained = trained_per_gpu(work)
     for of_kind, (parameters, ranks, copies, link) in zip(trained, _shared(work, machine.links), strict=False):
-        own = link.of_part(ranks, copies)
+        part_link = link.of_part(ranks, copies)
         moved = (size + gathered) * parameters
         if work.shape.lora:
             moved = size * of_kind + gathered * parameters
-        found += (ranks - 1) / ranks * moved / rate(own, constants)
-    return found
+        total += (ranks - 1) / ranks * moved / rate(part_link, constants)
+    return total
 
 
 def _starts(work: Workload, machine: Machine, collectives: int) -> float:
@@ -508,25 +508,25 @@ def _starts(work: Workload, machine: Machine, collectives: int) -> float:
 
 def _between_copies(work: Workload, machine: Machine) -> float:
     """Return the time of the all-reduce between groups that hold replicas of divided parameters [s]."""
-    found = 0.0
+    total = 0.0
     trained = trained_per_gpu(work)
     for parameters, (_, ranks, copies, link) in zip(trained, _shared(work, machine.links), strict=False):
         groups = copies // ranks
-        own = link._replace(ranks=max(1, link.ranks // ranks)) if link.network else link
+        group_link = link._replace(ranks=max(1, link.ranks // ranks)) if link.network else link
         moved = 2 * (groups - 1) / groups * work.reduced_bytes * parameters / ranks
-        found += moved / rate(own, machine.constants)
-    return found
+        total += moved / rate(group_link, machine.constants)
+    return total
 
 
 def _shared(work: Workload, links: Links) -> list[tuple[float, int, int, Link]]:
     """Return, for shared parameters and experts: how many, ranks that divide and ranks that hold them, and the link."""
     shared, experts = parameters_per_gpu(work)
     ranks = work.shard_ranks if work.sharding == "parameters" and work.shard_ranks else work.data_ranks
-    found = [(shared, ranks, work.data_ranks, links.data)]
+    groups = [(shared, ranks, work.data_ranks, links.data)]
     if experts:
         copies = work.expert_replicas
-        found.append((experts, min(ranks, copies), copies, links.expert_data))
-    return found
+        groups.append((experts, min(ranks, copies), copies, links.expert_data))
+    return groups
 
 
 def _optimizer(work: Workload, machine: Machine) -> float:
@@ -553,15 +553,15 @@ def _offload(work: Workload, machine: Machine, stage: float) -> float:
     optimizer on the host gets gradients, moves its state at the speed of the link (assumed) and returns parameters.
     """
     host = machine.constants.memory * machine.chip.host
-    found = 0.0
+    wait = 0.0
     if work.offload_layers:
-        kept = replace(work, offload_layers=0)
-        away = (stage_activations(kept) - stage_activations(work)) / host
-        found = work.microbatches * (max(0.0, away - stage / 3) + max(0.0, away - 2 * stage / 3))
+        resident = replace(work, offload_layers=0)
+        away = (stage_activations(resident) - stage_activations(work)) / host
+        wait = work.microbatches * (max(0.0, away - stage / 3) + max(0.0, away - 2 * stage / 3))
     if work.offload_optimizer:
         moved = machine.constants.optimizer + work.gradient_bytes + WEIGHT_BYTES["bf16"]
-        found += moved * _own_parameters(work) / host
-    return found
+        wait += moved * _own_parameters(work) / host
+    return wait
 
 
 # The time of a step when something is slow, narrow or missing, to first order.
@@ -641,15 +641,15 @@ def impaired(work: Workload, machine: Machine, state: Impairment) -> Breakdown:
         memory_bandwidth=chip.memory_bandwidth * state.compute,
     )
     hurt = replace(fewer, tensor=state.tensor or work.tensor)
-    found = breakdown(hurt, replace(narrow, chip=slow))
+    slowed = breakdown(hurt, replace(narrow, chip=slow))
     # Every microbatch waits for the one slow stage; the others fill and drain the pipeline at their own pace.
     # What the others exchange takes no less time than before.
-    return _no_faster(found, healthy)._replace(bubble=healthy.bubble)
+    return _no_faster(slowed, healthy)._replace(bubble=healthy.bubble)
 
 
-def _no_faster(found: Breakdown, healthy: Breakdown) -> Breakdown:
+def _no_faster(slowed: Breakdown, healthy: Breakdown) -> Breakdown:
     """Return a breakdown in which no exchange takes less time than in a healthy one."""
-    return found._replace(**{name: max(getattr(healthy, name), getattr(found, name)) for name in _EXCHANGES})
+    return slowed._replace(**{name: max(getattr(healthy, name), getattr(slowed, name)) for name in _EXCHANGES})
 
 
 def stated_pace(share: float, bandwidth: float, speed: float = 1.0) -> float:

@@ -398,14 +398,14 @@ def _stated_stages(work: Workload) -> Iterator[tuple[str, str]]:
     stated = [name for name in ("first_layers", "last_layers") if getattr(work, name)]
     if not stated:
         return
-    others = stages - len(stated)
-    most = max(total - others - sum(getattr(work, name) for name in stated[1:]), 1)
+    between = stages - len(stated)
+    most = max(total - between - sum(getattr(work, name) for name in stated[1:]), 1)
     if stages == 1:
         yield stated[0], "a pipeline of one stage has no other stage; leave it out"
-    elif both > total - others:
-        rule = f"leaves fewer than {others} of {total} layers to the other {others} stages; nearest: {most}"
+    elif both > total - between:
+        rule = f"leaves fewer than {between} of {total} layers to the other {between} stages; nearest: {most}"
         yield stated[0], rule
-    elif not others and both != total:
+    elif not between and both != total:
         yield stated[0], f"the two stages have {total} layers together; nearest: {most}"
 
 

@@ -54,12 +54,12 @@ def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
     text = [f"step {_step_text(content)} on {content.accelerator}, by kernel of the slowest stage"]
     text += [f"{len(rest)} others: {percent_text(left, 1)} of the step"] if rest else []
     title = f"{content.scenario}, job {content.job}"
-    found = [Section("kernels", title, tuple(text), (table_of("", shown, columns),), tuple(content.notes))]
+    parts = [Section("kernels", title, tuple(text), (table_of("", shown, columns),), tuple(content.notes))]
     if content.measured:
-        found.append(_measured_section(content))
+        parts.append(_measured_section(content))
     if content.comparison is not None:
-        found.append(_comparison_section(content.comparison))
-    return found
+        parts.append(_comparison_section(content.comparison))
+    return parts
 
 
 def _step_text(content: KernelsDocument) -> str:
@@ -102,7 +102,7 @@ def _measured_section(content: KernelsDocument) -> Section:
     return Section("measured", title, (), (table_of("", content.measured, columns),), tuple(notes))
 
 
-def _comparison_section(found: KernelComparison) -> Section:
+def _comparison_section(comparison: KernelComparison) -> Section:
     columns: tuple[Column[KernelChange], ...] = (
         Column("kernel", lambda row: row.kernel),
         Column("before [us]", lambda row: _us(row.before_s)),
@@ -111,20 +111,21 @@ def _comparison_section(found: KernelComparison) -> Section:
         Column("noise", lambda row: percent_text(row.noise, 1)),
         Column("verdict", lambda row: row.verdict, is_number=False),
     )
-    slower = sum(one.verdict == "slower" for one in found.changes)
-    title = f"{slower} of {len(found.changes)} kernels are slower than in the first file"
+    slower = sum(change.verdict == "slower" for change in comparison.changes)
+    title = f"{slower} of {len(comparison.changes)} kernels are slower than in the first file"
     text = (
-        f"threshold {percent_text(found.threshold, 1)}; a measurement scatters by {percent_text(found.noise, 2)} "
-        f"({found.noise_basis}); noise is half the 95 % interval of a change, all kernels together"
+        f"threshold {percent_text(comparison.threshold, 1)}; a measurement scatters by "
+        f"{percent_text(comparison.noise, 2)} ({comparison.noise_basis}); noise is half the 95 % interval of a change, "
+        "all kernels together"
     )
-    notes = [f"in one file alone: {', '.join(found.not_in_both)}"] if found.not_in_both else []
-    return Section("comparison", title, (text,), (table_of("", found.changes, columns),), tuple(notes))
+    notes = [f"in one file alone: {', '.join(comparison.not_in_both)}"] if comparison.not_in_both else []
+    return Section("comparison", title, (text,), (table_of("", comparison.changes, columns),), tuple(notes))
 
 
 def format_kernels(content: KernelsDocument, top: int | None = None) -> str:
     """Return kernels and their roofline as text for standard output."""
-    first, *others = sections(content, top)
-    text = [terminal.write([first]), _plotted(content), *([terminal.write(others)] if others else [])]
+    first, *rest = sections(content, top)
+    text = [terminal.write([first]), _plotted(content), *([terminal.write(rest)] if rest else [])]
     return "\n\n".join(part for part in text if part)
 
 
@@ -133,13 +134,13 @@ def _points(content: KernelsDocument) -> list[tuple[KernelRow, float, float]]:
 
     Of products that differ in the pass alone, one: they lie on each other.
     """
-    found: dict[tuple[float, ...], tuple[KernelRow, float, float]] = {}
+    points: dict[tuple[float, ...], tuple[KernelRow, float, float]] = {}
     for row in content.kernels:
         if row.flop_per_byte is not None and row.call_s:
             rate = row.flop / row.call_s / _TERA
             key = (float(f"{row.flop_per_byte:.3g}"), float(f"{rate:.3g}"))
-            found.setdefault(key, (row, row.flop_per_byte, rate))
-    return list(found.values())
+            points.setdefault(key, (row, row.flop_per_byte, rate))
+    return list(points.values())
 
 
 def roofline(content: KernelsDocument) -> Curves:

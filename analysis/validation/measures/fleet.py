@@ -83,7 +83,7 @@ def queue_wait(
     horizon = _time(jobs / (load * servers))
     prepared = lab.scenario(_fleet(case, servers, streams, horizon, warmup=_time(warmup)))
     place = ("mean wait", "longer than a run").index(of)
-    return estimate(found[0][place] for found in lab.each(_two_levels, prepared, replications))
+    return estimate(means[0][place] for means in lab.each(_two_levels, prepared, replications))
 
 
 def priority_time(
@@ -102,8 +102,8 @@ def priority_time(
     data = _fleet(
         case, 1, streams, _time(jobs / sum(loads)), warmup=_time(100), scheduler={"use": "fifo", **preemption}
     )
-    found = lab.each(_two_levels, lab.scenario(data), replications)
-    return estimate(means[stream][2 if preempts else 0] for means in found)
+    by_replication = lab.each(_two_levels, lab.scenario(data), replications)
+    return estimate(means[stream][2 if preempts else 0] for means in by_replication)
 
 
 def start_over(
@@ -174,13 +174,13 @@ def _two_levels(prepared: Prepared, replication: int) -> list[FloatArray]:
     place = {key: at for at, key in enumerate(zip(jobs.stream.tolist(), jobs.number.tolist(), strict=True))}
     first: dict[int, float] = {}
     last: dict[int, float] = {}
-    for each in sim.run(prepared, replication, keeps_log=True).attempts:
-        if each.submit >= 0:
-            at = place[each.stream, each.job]
-            first[at] = min(first.get(at, math.inf), (each.start - each.submit) / _UNIT)
-            if each.state == "completed":
-                last[at] = (each.end - each.submit) / _UNIT
-    found = []
+    for attempt in sim.run(prepared, replication, keeps_log=True).attempts:
+        if attempt.submit >= 0:
+            at = place[attempt.stream, attempt.job]
+            first[at] = min(first.get(at, math.inf), (attempt.start - attempt.submit) / _UNIT)
+            if attempt.state == "completed":
+                last[at] = (attempt.end - attempt.submit) / _UNIT
+    statistics = []
     for index in range(len(prepared.streams)):
         counts = (jobs.stream == index) & (jobs.submit >= prepared.warmup)
         started, ended = ([at for at in engine if jobs.stream[at] == index] for engine in (first, last))
@@ -188,8 +188,8 @@ def _two_levels(prepared: Prepared, replication: int) -> list[FloatArray]:
         longer = [float(first[at] > 1) - float(waits[at] > 1) for at in started]
         later = [last[at] - times[at] for at in ended]
         plain = np.array([waits[counts].mean(), (waits[counts] > 1).mean(), times[counts].mean()])
-        found.append(plain + np.array([np.mean(more), np.mean(longer), np.mean(later)]))
-    return found
+        statistics.append(plain + np.array([np.mean(more), np.mean(longer), np.mean(later)]))
+    return statistics
 
 
 def _with_control(prepared: Prepared, replication: int) -> tuple[float, float]:
@@ -271,9 +271,9 @@ def _by_priority(jobs: PlainJobs, *, preempts: bool) -> tuple[FloatArray, FloatA
 
 
 def _completion(prepared: Prepared, replication: int) -> float:
-    attempts = [each for each in sim.run(prepared, replication, keeps_log=True).attempts if each.stream == 1]
-    first = {each.job: each.start for each in reversed(attempts)}
-    times = [each.end - first[each.job] for each in attempts if each.state == "completed"]
+    attempts = [attempt for attempt in sim.run(prepared, replication, keeps_log=True).attempts if attempt.stream == 1]
+    first = {attempt.job: attempt.start for attempt in reversed(attempts)}
+    times = [attempt.end - first[attempt.job] for attempt in attempts if attempt.state == "completed"]
     return float(np.mean(times)) / _UNIT
 
 
@@ -385,7 +385,7 @@ def log_replayed(
 def _starts(prepared: Prepared, replication: int) -> tuple[Any, ...]:
     """Return when jobs were submitted, started and ended [s]."""
     attempts = sim.run(prepared, replication, keeps_log=True).attempts
-    return tuple(np.array([getattr(each, name) for each in attempts]) for name in ("submit", "start", "end"))
+    return tuple(np.array([getattr(attempt, name) for attempt in attempts]) for name in ("submit", "start", "end"))
 
 
 # Cases that are worked out by hand.
@@ -428,12 +428,12 @@ def small_fleet(
         data = _fleet("hand", nodes, [trace], "1 d", scheduler=scheduler, failures=causes)
         data["cluster"] |= {"gpus_per_node": per_node}
         result = sim.run(lab.scenario(data | ({"tenants": tenants} if tenants else {})), 0, keeps_log=True)
-    victims = [each.job for each in result.attempts if each.state == "preempted"]
-    mine = [each for each in result.attempts if each.job == job]
-    found: dict[str, float] = {"preempted": len(victims), "oldest victim": min(victims, default=-1)}
+    victims = [attempt.job for attempt in result.attempts if attempt.state == "preempted"]
+    attempts = [attempt for attempt in result.attempts if attempt.job == job]
+    quantities: dict[str, float] = {"preempted": len(victims), "oldest victim": min(victims, default=-1)}
     if of in ("start", "end"):
-        found = {"start": min(each.start for each in mine), "end": max(each.end for each in mine)}
-    return MeasuredQuantity(float(found[of]))
+        quantities = {"start": min(row.start for row in attempts), "end": max(row.end for row in attempts)}
+    return MeasuredQuantity(float(quantities[of]))
 
 
 def _written(folder: str, name: str, heads: list[str], rows: Iterable[Sequence[object]]) -> str:
@@ -464,5 +464,5 @@ def cascade(
         waited = job.buckets[[sim.Bucket.RESCHEDULE, sim.Bucket.QUEUED]].sum() / job.gpus
         return MeasuredQuantity(float(waited) / losses)
     preempted = (rows for key, rows in result.fleet.stops.items() if key.via == sim.PREEMPTION)
-    found = sum(float(rows[:, 0].sum()) for rows in preempted)
-    return MeasuredQuantity(found / losses)
+    preemptions = sum(float(rows[:, 0].sum()) for rows in preempted)
+    return MeasuredQuantity(preemptions / losses)

@@ -156,7 +156,7 @@ def daly_gain(lab: ScenarioRunner, replications: int, *, mtti_min: float, factor
 
     pairs = zip(simulated(best), simulated(factor * best), strict=True)
     expected = efficiency(best, DUMP, mtti, RESTART) - efficiency(factor * best, DUMP, mtti, RESTART)
-    return estimate((ours - other for ours, other in pairs), expected)
+    return estimate((at_best - at_factor for at_best, at_factor in pairs), expected)
 
 
 # The periods of INRIA's Table 2, by formula, and the waste at the best of them, by formula and simulated.
@@ -239,10 +239,10 @@ def rsc_ettr(
         "exact": efficiency(interval, 0.0, MTTF, RSC_RESTART),
         "first-order": first_order_efficiency(interval, 0.0, MTTF, RSC_RESTART),
     }
-    known = formulas[formula]
+    expected = formulas[formula]
     if not replications:
-        return MeasuredQuantity(known)
-    return estimate(lab.ettr(_rsc(lab, interval, RSC_GPUS), replications), known)
+        return MeasuredQuantity(expected)
+    return estimate(lab.ettr(_rsc(lab, interval, RSC_GPUS), replications), expected)
 
 
 def rsc_formula_error(lab: ScenarioRunner, replications: int, *, interval_min: float) -> MeasuredQuantity:

@@ -250,8 +250,8 @@ def infinitehbd_model(
 ) -> MeasuredQuantity:
     """Return the median of a statistic over simulated traces, of the catalog's model or of independent nodes."""
     model = INDEPENDENT if independent else {"use": "infinitehbd"}
-    found = lab.each(_statistics, _traced(lab, model), replications)
-    values = np.array(found)[:, list(STATISTICS).index(statistic)]
+    statistics = lab.each(_statistics, _traced(lab, model), replications)
+    values = np.array(statistics)[:, list(STATISTICS).index(statistic)]
     error = SPREAD_OF_MEDIAN * float(values.std(ddof=1)) / float(np.sqrt(replications))
     return MeasuredQuantity(float(np.median(values)), error, replications)
 
@@ -337,8 +337,8 @@ _TRACE: dict[str, Callable[..., float]] = {
 
 def replicas_up(_: ScenarioRunner, __: int, spares: int, of: Literal["share", "all"]) -> MeasuredQuantity:
     """Return the mean share of 24 replicas that serve, or the share of time in which all do [-]."""
-    found = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
-    return MeasuredQuantity(found.share if of == "share" else float(found.pmf[24]))
+    standing = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
+    return MeasuredQuantity(standing.share if of == "share" else float(standing.pmf[24]))
 
 
 # Estimators of failure models beside textbooks and published records: lives of parts, and nodes that stay bad.
@@ -367,16 +367,16 @@ def lives_of_gpus(_: ScenarioRunner, __: int, *, batch: str, statistic: str, age
     failures per GPU-year in the half year from it on, and ``gain`` by how much a hazard by age lowers the AIC of
     the best smooth law.
     """
-    mine = _batch(batch)
+    gpus = _batch(batch)
     if statistic == "alive":
-        return MeasuredQuantity(float(lives.survival(mine, [age])[0]))
+        return MeasuredQuantity(float(lives.survival(gpus, [age])[0]))
     edges = 0.5 * np.arange(12 if batch == "old" else 6)
     if statistic == "hazard":
-        return MeasuredQuantity(lives.piecewise(mine, list(edges)).parameters[f"from {age:g}"].value)
+        return MeasuredQuantity(lives.piecewise(gpus, list(edges)).parameters[f"from {age:g}"].value)
     if statistic == "gain":
-        smooth = (lives.exponential(mine), lives.weibull(mine, intervals=False), lives.lognormal(mine))
-        return MeasuredQuantity(min(law.aic for law in smooth) - lives.piecewise(mine, list(edges)).aic)
-    return MeasuredQuantity(lives.weibull(mine, intervals=False).parameters[statistic].value)
+        smooth = (lives.exponential(gpus), lives.weibull(gpus, intervals=False), lives.lognormal(gpus))
+        return MeasuredQuantity(min(law.aic for law in smooth) - lives.piecewise(gpus, list(edges)).aic)
+    return MeasuredQuantity(lives.weibull(gpus, intervals=False).parameters[statistic].value)
 
 
 @functools.cache

@@ -79,15 +79,15 @@ def failures_at(prepared: Prepared, rows: Iterable[tuple[float, int, int]]) -> A
 def phases(result: Result) -> list[GroupPhase]:
     """Return the phases of the replicas that step together, in order of time; the run must have kept its timeline."""
     assert result.timeline is not None
-    found: list[GroupPhase] = []
+    phases: list[GroupPhase] = []
     for span in result.timeline.spans:
         if span.group != 0:
             continue
         bucket, start = "smaller" if span.name else sim.Bucket(span.bucket).name.lower(), span.start
-        if found and found[-1].bucket == bucket and found[-1].end == start:
-            start = found.pop().start
-        found.append(GroupPhase(bucket, start, span.end))
-    return found
+        if phases and phases[-1].bucket == bucket and phases[-1].end == start:
+            start = phases.pop().start
+        phases.append(GroupPhase(bucket, start, span.end))
+    return phases
 
 
 # Detection: after how long a failure is known.
@@ -114,8 +114,8 @@ def slurm(lab: ScenarioRunner, replications: int, bucket: str, statistic: str) -
         return estimate(waits.mean(axis=1))
     if statistic == "early":
         return estimate((waits < 350).mean(axis=1))
-    found = waits.min() if statistic == "least" else waits.max()
-    return MeasuredQuantity(float(found), 0.0, replications)
+    extreme = waits.min() if statistic == "least" else waits.max()
+    return MeasuredQuantity(float(extreme), 0.0, replications)
 
 
 @functools.lru_cache(maxsize=1)
@@ -123,13 +123,13 @@ def _slurm_waits(lab: ScenarioRunner, replications: int) -> dict[str, npt.NDArra
     """Return waits by bucket, shape (replications, failures) [s]; there is no node but the one that was lost."""
     prepared = lab.scenario(small("slurm-requeue", _APART * (_FAILURES + 1), nodes=4))
     rows = failures_at(prepared, [(_APART * (number + 1), HOST, 0) for number in range(_FAILURES)])
-    found: dict[str, list[list[float]]] = {"detection": [], "reschedule": []}
+    by_bucket: dict[str, list[list[float]]] = {"detection": [], "reschedule": []}
     for replication in range(replications):
         seen = phases(sim.run(prepared, replication, rows, keeps_timeline=True))
-        for bucket, waits in found.items():
+        for bucket, waits in by_bucket.items():
             waits.append([phase.end - phase.start for phase in seen if phase.bucket == bucket])
-    found["reschedule"] = [[wait - 30 for wait in waits] for waits in found["reschedule"]]
-    return {bucket: np.array(waits) for bucket, waits in found.items()}
+    by_bucket["reschedule"] = [[wait - 30 for wait in waits] for waits in by_bucket["reschedule"]]
+    return {bucket: np.array(waits) for bucket, waits in by_bucket.items()}
 
 
 def eviction(lab: ScenarioRunner, replications: int, statistic: str) -> MeasuredQuantity:
@@ -237,12 +237,12 @@ def wasted(
     stores = {"tiers": [tier]}
     prepared = lab.scenario(small("gemini-in-memory", 12 * interval + 20 * save + load + 5000.0, checkpoint=stores))
     begin = phases(sim.run(prepared, 0, failures_at(prepared, []), keeps_timeline=True))[0].end
-    found = []
+    costs = []
     for part in range(points):
         time = begin + (10 + (part + 0.5) / points) * interval
         job = sim.run(prepared, 0, failures_at(prepared, [(time, SOFTWARE, 0)])).jobs[0]
-        found.append((job.buckets[sim.Bucket.LOST_WORK] + job.buckets[sim.Bucket.RESTORE]) / job.gpus)
-    return MeasuredQuantity(float(np.mean(found)))
+        costs.append((job.buckets[sim.Bucket.LOST_WORK] + job.buckets[sim.Bucket.RESTORE]) / job.gpus)
+    return MeasuredQuantity(float(np.mean(costs)))
 
 
 def wasted_minutes(
@@ -263,14 +263,14 @@ def second_level(lab: ScenarioRunner, replications: int, copies: float = 1.0) ->
     """
     remote = {"interval": "30 min", "mode": "blocking", "write": "200 s", "restore": "200 s"}
     near = {"store": "host", "interval": "2 min", "stall": f"{copies!r} s", "write": f"{copies!r} s", "restore": "5 s"}
-    found = []
+    ettrs = []
     for tiers in ([remote, near], [remote]):
         data = small("slurm-requeue", 20 * DAY, checkpoint={"tiers": tiers}, detection={"time": "0 s"})
         data |= {"failures": [{"use": "job", "name": "software", "rate": "0.5 per job-h"}]}
         rung = {"name": "restart", "keeps": "hosts", "launch": [{"name": "start", "time": "60 s"}]}
         data |= {"recovery": {"use": "ladder", "rungs": [rung]}}
-        found.append(lab.ettr(lab.scenario(data), replications))
-    return estimate(both - one for both, one in zip(*found, strict=True))
+        ettrs.append(lab.ettr(lab.scenario(data), replications))
+    return estimate(both - alone for both, alone in zip(*ettrs, strict=True))
 
 
 # How long a job stands, and who goes on.
@@ -293,8 +293,8 @@ def torchrun(lab: ScenarioRunner, replications: int, of: str) -> MeasuredQuantit
 def _standing(prepared: Prepared, replication: int, source: int) -> float:
     """Return how long no replica steps after a failure of a source at 1000 s [s]."""
     rows = failures_at(prepared, [(1000.0, source, 2 if source == HOST else 0)])
-    found = phases(sim.run(prepared, replication, rows, keeps_timeline=True))
-    again = (phase.start for phase in found if phase.start > 1000 and phase.bucket in ("productive", "smaller"))
+    timeline = phases(sim.run(prepared, replication, rows, keeps_timeline=True))
+    again = (phase.start for phase in timeline if phase.start > 1000 and phase.bucket in ("productive", "smaller"))
     return next(again) - 1000
 
 
@@ -303,8 +303,8 @@ def back_off(lab: ScenarioRunner, _: int, attempt: int) -> MeasuredQuantity:
     rung = {"name": "kueue", "keeps": "nothing", "backoff": {"first": "60 s", "most": "3600 s"}}
     prepared = lab.scenario(small("k8s-jobset", _APART * (attempt + 1), recovery={"rungs": [rung]}))
     rows = failures_at(prepared, [(_APART * (number + 1), SOFTWARE, 0) for number in range(attempt)])
-    found = phases(sim.run(prepared, 0, rows, keeps_timeline=True))
-    waits = [phase.end - phase.start for phase in found if phase.bucket == "reschedule"]
+    timeline = phases(sim.run(prepared, 0, rows, keeps_timeline=True))
+    waits = [phase.end - phase.start for phase in timeline if phase.bucket == "reschedule"]
     return MeasuredQuantity(waits[attempt - 1])
 
 
@@ -320,8 +320,8 @@ def jobset_restarts(lab: ScenarioRunner, _: int, budget: int | None = None) -> M
 
 def quorums(lab: ScenarioRunner, _: int, majority: bool) -> MeasuredQuantity:
     """Return the share of cases in which those that are left step on [-]: majorities of 2 to 8 replicas, or others."""
-    found = [stepped for stepped, most in _quorums(lab) if most is majority]
-    return MeasuredQuantity(sum(found) / len(found))
+    outcomes = [stepped for stepped, most in _quorums(lab) if most is majority]
+    return MeasuredQuantity(sum(outcomes) / len(outcomes))
 
 
 def _quorums(lab: ScenarioRunner) -> Iterator[tuple[bool, bool]]:
@@ -332,8 +332,8 @@ def _quorums(lab: ScenarioRunner) -> Iterator[tuple[bool, bool]]:
         prepared = lab.scenario(data)
         for lost in range(1, replicas + 1):
             rows = failures_at(prepared, [(1000.0, HOST, node) for node in range(lost)])
-            found = phases(sim.run(prepared, 0, rows, keeps_timeline=True))
-            yield any(phase.bucket == "smaller" for phase in found), replicas - lost > replicas / 2
+            timeline = phases(sim.run(prepared, 0, rows, keeps_timeline=True))
+            yield any(phase.bucket == "smaller" for phase in timeline), replicas - lost > replicas / 2
 
 
 def periodic_failures(
@@ -392,8 +392,8 @@ def stall_of_others(lab: ScenarioRunner, _: int, gpus: int, replicas: int, step:
     }
     prepared = lab.scenario(data)
     failure = 3000.0
-    found = phases(sim.run(prepared, 0, failures_at(prepared, [(failure, HOST, 9)]), keeps_timeline=True))
-    again = next(phase.start for phase in found if phase.start > failure and phase.bucket == "smaller")
+    timeline = phases(sim.run(prepared, 0, failures_at(prepared, [(failure, HOST, 9)]), keeps_timeline=True))
+    again = next(phase.start for phase in timeline if phase.start > failure and phase.bucket == "smaller")
     return MeasuredQuantity(again - failure + step)
 
 
@@ -428,8 +428,8 @@ def without_failures(lab: ScenarioRunner, _: int, preset: str) -> MeasuredQuanti
     )
     result = sim.run(prepared, 0, keeps_timeline=True)
     start, stepping = phases(result)
-    one = result.jobs[0]
-    ours = float(one.buckets[sim.Bucket.PRODUCTIVE]) / one.requested
+    trained = result.jobs[0]
+    ours = float(trained.buckets[sim.Bucket.PRODUCTIVE]) / trained.requested
     assert start.bucket == "initialize", "a job starts, and then nothing interrupts it"
     return MeasuredQuantity(ours, expected=_counted(prepared, stepping.end - stepping.start) / prepared.horizon)
 
@@ -461,7 +461,7 @@ def ahead(lab: ScenarioRunner, replications: int, better: str, worse: str) -> Me
     presets.
     """
     first, second = (_ettr(lab, replications, preset) for preset in (better, worse))
-    return estimate(one - other for one, other in zip(first, second, strict=True))
+    return estimate(left - right for left, right in zip(first, second, strict=True))
 
 
 def _ettr(lab: ScenarioRunner, replications: int, preset: str) -> list[float]:

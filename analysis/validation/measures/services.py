@@ -73,12 +73,12 @@ def serving_kept(
     measured = np.array([system.tokens_per_s[scenario] / system.tokens_per_s["Offline"] for system in systems])
     # Systems of the same kind differ by a few tokens of an answer: one of each is replayed.
     kinds = {(system.accelerator, system.release): system for system in systems}
-    kept = [
+    fractions = [
         [_load_within(system, *_LIMITS[scenario], lab.seed + seed) for system in kinds.values()]
         for seed in range(replications)
     ]
     weights = [sum((system.accelerator, system.release) == kind for system in systems) for kind in kinds]
-    return estimate(np.average(kept, axis=1, weights=weights) - measured.mean())
+    return estimate(np.average(fractions, axis=1, weights=weights) - measured.mean())
 
 
 def _load_within(system: MlperfSystem, ttft: float, tpot: float, seed: int) -> float:
@@ -249,10 +249,10 @@ def serving_lost_tokens(lab: ScenarioRunner, replications: int, cv: float) -> Me
         times = np.cumsum(rng.exponential(0.2, _REPLAYED))
         served = replay(replica, [Request(float(at), 1155, int(size)) for at, size in zip(times, sizes, strict=True)])
         # Tokens grow evenly from the first one to the last: half of them is the mean while they do.
-        made = float((served.output / 2 * (served.last - served.first)).sum() / times[-1])
+        tokens = float((served.output / 2 * (served.last - served.first)).sum() / times[-1])
         mean = Requests(1155.0, float(sizes.mean()))
         batch = batch_of_load(replica, mean, _REPLAYED / float(times[-1]))
-        ratios.append(made / (batch * plan.whole * mean.output / 2))
+        ratios.append(tokens / (batch * plan.whole * mean.output / 2))
     return estimate(ratios)
 
 
