@@ -165,25 +165,24 @@ class LayoutSearch:
         self.index = job_index(scenario, job)
         spec = scenario.jobs[self.index]
         self.gpus = spec.gpus if gpus is None else gpus
-        _check(scenario, spec, self.gpus)
         counts = scenario.cluster.counts()
         self.site = EmptyCluster.of(scenario, counts, whole_units(scenario, counts))
         self.placed_job = PlacedJob(self.site, spec, self.index)
-        shape = self.placed_job.shape
-        assert spec.batch is not None, "a job with a batch"
-        assert shape is not None, "and a model"
+        shape, batch = self.placed_job.shape, spec.batch
+        if shape is None or batch is None:
+            lacking = " and ".join(name for name in ("model", "batch") if getattr(spec, name) is None)
+            raise ValueError(f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})")
+        _check_gpus(scenario, self.gpus)
         stated = Parallelism() if spec.parallelism is None else spec.parallelism
         layout = Parallelism(tensor=stated.expert_tensor, expert_tensor=stated.expert_tensor)
-        self.base = self.placed_job.workload(shape, spec.batch, layout, spec.execution)
+        self.base = self.placed_job.workload(shape, batch, layout, spec.execution)
         self.machine = self.placed_job.machine(shape, ideal_links(self.base, 1.0, 1.0, 1))
         self.domain = self.site.domain
-        more: list[Sharding] = ["gradients"] if try_options and spec.execution.sharding == "optimizer" else []
-        more += ["parameters"] if try_parameters else []
         self.bounds = Bounds(
             self.gpus,
             self.machine.chip.memory * (SLACK if try_options else 1.0),
             shape.heads if any_tensor else self.domain,
-            tuple(dict.fromkeys((spec.execution.sharding, *more))),
+            _shardings(spec.execution.sharding, try_parameters=try_parameters, try_options=try_options),
             try_options,
         )
         self.own = self.placed_job.work if spec.gpus == self.gpus else None
@@ -193,12 +192,9 @@ class LayoutSearch:
         plan = self.described.plan
         self.scale = plan.scale if plan is not None else 1.0
         """Measured over modelled time of the scenario's own layout [-]; all times are the model's times this."""
-        shares = self.machine.shares
-        self.sigma = (
-            shares.sigma
-            if self.scale == 1.0
-            else steps.calibrated_sigma(shares, experts=self.base.shape.experts is not None)
-        )
+        self.sigma = self.machine.shares.sigma
+        if self.scale != 1.0:
+            self.sigma = steps.calibrated_sigma(self.machine.shares, experts=shape.experts is not None)
         """Standard deviation of the logarithm of true over stated times [-]."""
         self._within = spec.parallelism.within_domain if spec.parallelism is not None else ()
         self._sets: LruCache[int] = LruCache(_SIZES)
@@ -361,17 +357,15 @@ def job_index(scenario: Scenario, name: str | None) -> int:
     return names.index(name)
 
 
-def _check(scenario: Scenario, spec: JobSpec, gpus: int) -> None:
-    """Refuse a job that the step-time model does not know, and GPUs that the cluster does not have.
+def _shardings(stated: Sharding, *, try_parameters: bool, try_options: bool) -> tuple[Sharding, ...]:
+    """Return what may be divided among replicas: as the scenario states it, and what else is to be tried."""
+    more: list[Sharding] = ["gradients"] if try_options and stated == "optimizer" else []
+    more += ["parameters"] if try_parameters else []
+    return tuple(dict.fromkeys((stated, *more)))
 
-    Raises
-    ------
-    ValueError
-        In one line.
-    """
-    lacking = " and ".join(name for name in ("model", "batch") if getattr(spec, name) is None)
-    if lacking:
-        raise ValueError(f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})")
+
+def _check_gpus(scenario: Scenario, gpus: int) -> None:
+    """Refuse GPUs that the cluster does not have, or that are no whole nodes."""
     cluster = scenario.cluster
     per_node, most = cluster.hosts.gpus, cluster.hosts.nodes * cluster.hosts.gpus
     if gpus > most:

@@ -23,7 +23,7 @@ import operator
 import os
 import re
 import zlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -784,9 +784,8 @@ class Moments:
                     f"{self._file}:{line}: '{text}' has no offset from UTC; say where it was written, for example "
                     f"--timezone America/Chicago"
                 )
-            first, second = (moment.replace(tzinfo=self._zone, fold=fold).utcoffset() for fold in (0, 1))
-            assert first is not None
-            assert second is not None
+            both = (moment.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
+            first, second = (local.utcoffset() or timedelta() for local in both)
             offsets = self._offsets[key] = first.total_seconds(), second.total_seconds()
         plain = moment.replace(tzinfo=UTC).timestamp()
         value = self.plausible(plain - offsets[0], text, line)

@@ -117,11 +117,9 @@ def describe_jobs(scenario: Scenario, failed: Sequence[tuple[str, int]] = ()) ->
 
 
 def _describe(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]]) -> dict[str, Any] | None:
-    place = placement(scenario, index, failed)
-    if place is None:
+    place, layout = placement(scenario, index, failed), scenario.jobs[index].parallelism
+    if place is None or layout is None:
         return None
-    layout = scenario.jobs[index].parallelism
-    assert layout is not None
     groups = {
         kind: {
             "size": span.size,

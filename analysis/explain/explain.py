@@ -280,7 +280,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
             "total": plan.crowding,
         },
         checkpoint=CheckpointSize(bytes=size, bytes_per_gpu=size / work.gpus, bytes_per_parameter=CHECKPOINT_BYTES),
-        degraded=_degraded(job),
+        degraded=_degraded(job, plan),
     )
 
 
@@ -417,13 +417,11 @@ def _modules(work: Workload, attention: float) -> dict[str, float]:
     return flop
 
 
-def _degraded(job: PreparedJob) -> dict[str, Degraded]:
+def _degraded(job: PreparedJob, plan: StepPlan) -> dict[str, Degraded]:
     """Return what a step costs when something is slow, narrow or missing: its time [s], and the pace of training [-].
 
     The pace counts tokens: with a smaller batch a step takes no longer, and trains on fewer.
     """
-    plan = job.plan
-    assert plan is not None, "only of a job with a plan"
     work = plan.work
     states = {"slow_gpu": Impairment(compute=_SLOW), "narrow_nics": Impairment(network=_NARROW)}
     if work.data > 1:

@@ -202,8 +202,8 @@ class ClusterSpec(Model):
                 rule = f"{error.rule}; or state scale_up: domains of {self.scale_up.gpus} are those of the accelerator"
                 raise RuleError(("nodes",), rule) from None
             for index, pool in enumerate(self.pools):
-                if pool.count % self.nodes_width:
-                    rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_width} nodes"
+                if pool.count % self.nodes_per_domain:
+                    rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_per_domain} nodes"
                     raise RuleError(("pools", index, "count"), rule)
         try:
             if not self.states_fabric:
@@ -289,7 +289,7 @@ class ClusterSpec(Model):
         return (HostPool.model_validate({"count": self.nodes, "accelerator": self.accelerator or "h100"}),)
 
     @property
-    def nodes_width(self) -> int:
+    def nodes_per_domain(self) -> int:
         """Nodes of one scale-up domain [-]."""
         return self.scale_up.gpus // self.gpus_of_a_node if self.scale_up is not None else 1
 
@@ -310,7 +310,7 @@ class ClusterSpec(Model):
         racks = ceil(nodes / self.rack.nodes)
         counts = {"gpu": nodes * gpus, "node": nodes}
         if self.scale_up is not None:
-            counts["scale_up"] = nodes // self.nodes_width
+            counts["scale_up"] = nodes // self.nodes_per_domain
             if self.scale_up.switch_trays:
                 counts["switch_tray"] = counts["scale_up"] * self.scale_up.switch_trays
         counts["rack"] = racks
@@ -333,17 +333,17 @@ class ClusterSpec(Model):
             return self.fabric.nodes_behind(part, self.hosts)
         if part == "pod":
             return int(np.bincount(self.fabric.domains(self.hosts)["pod"]).max())
-        return min(self.width[part], nodes)
+        return min(self.domain_nodes[part], nodes)
 
     @property
-    def width(self) -> dict[str, int]:
+    def domain_nodes(self) -> dict[str, int]:
         """Nodes of a full domain of each part beside the fabric that has several [-]."""
         return {
             "rack": self.rack.nodes,
             "pdu": self.rack.nodes * self.pdu.racks,
             "cooling": self.rack.nodes * self.cooling.racks,
-            "scale_up": self.nodes_width,
-            "switch_tray": self.nodes_width,
+            "scale_up": self.nodes_per_domain,
+            "switch_tray": self.nodes_per_domain,
         }
 
     def share_that_cuts(self, part: str) -> float:
@@ -373,7 +373,7 @@ class ClusterSpec(Model):
             "rack": rack,
             "pdu": rack // np.int32(self.pdu.racks),
             "cooling": rack // np.int32(self.cooling.racks),
-            "scale_up": _blocks(nodes, self.nodes_width),
+            "scale_up": _blocks(nodes, self.nodes_per_domain),
         }
         return Topology(
             name=self.name,

@@ -32,7 +32,7 @@ from ettrick.sim.steps.time import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.sim.steps.hardware import Link
+    from ettrick.sim.steps.hardware import Link, Links
     from ettrick.sim.steps.plan import StepPlan
     from ettrick.sim.steps.workload import Workload
 
@@ -224,47 +224,57 @@ def _layer(plan: StepPlan, count: float, *, experts: bool) -> Iterator[Kernel]:
 
 def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
     """Yield the products of the forward pass with weights: m tokens, n outputs and k inputs; counts are of a layer."""
+    yield from _mixing_products(work)
+    yield from _feed_forward_products(work, experts=experts)
+
+
+def _product(name: str, m: float, n: float, k: float, groups: float = 1.0, share: float = 1.0) -> Kernel:
+    return Kernel("", "forward", name, "gemm", "gemm", share, m=m, n=n, k=k, groups=groups)
+
+
+def _mixing_products(work: Workload) -> Iterator[Kernel]:
+    """Yield the products of what mixes tokens: attention, or a state."""
     shape, ranks, tokens = work.shape, work.tensor, work.tokens
-    hidden, low = shape.hidden, shape.latent
-
-    def product(name: str, m: float, n: float, k: float, groups: float = 1.0, share: float = 1.0) -> Kernel:
-        return Kernel("", "forward", name, "gemm", "gemm", share, m=m, n=n, k=k, groups=groups)
-
-    mixer = shape.mixer
+    hidden, low, mixer = shape.hidden, shape.latent, shape.mixer
     if mixer is not None:
         there = shape.recurrent / shape.layers
-        yield product("state in", tokens, mixer.width_in / ranks, hidden, share=there)
-        yield product("state out", tokens, hidden, mixer.inner / ranks, share=there)
+        yield _product("state in", tokens, mixer.width_in / ranks, hidden, share=there)
+        yield _product("state out", tokens, hidden, mixer.inner / ranks, share=there)
         if there < 1:
-            yield product("qkv", tokens, shape.qkv_width / ranks, hidden, share=1 - there)
-            yield product("proj", tokens, hidden, shape.heads * shape.head_width / ranks, share=1 - there)
-    elif low is None:
-        yield product("qkv", tokens, shape.qkv_width / ranks, hidden)
+            yield _product("qkv", tokens, shape.qkv_width / ranks, hidden, share=1 - there)
+            yield _product("proj", tokens, hidden, shape.heads * shape.head_width / ranks, share=1 - there)
+        return
+    if low is None:
+        yield _product("qkv", tokens, shape.qkv_width / ranks, hidden)
     else:
         # Every rank compresses its own part of the tokens.
-        yield product("q down", tokens / ranks, low.query_rank, hidden)
-        yield product("kv down", tokens / ranks, low.kv_rank + low.rotary, hidden)
-        yield product("q up", tokens, shape.heads * (low.head + low.rotary) / ranks, low.query_rank)
-        yield product("kv up", tokens, shape.heads * (low.head + low.value) / ranks, low.kv_rank)
-    if mixer is None:
-        yield product("proj", tokens, hidden, shape.attention_output / ranks)
-    gates = shape.matrices - 1
+        yield _product("q down", tokens / ranks, low.query_rank, hidden)
+        yield _product("kv down", tokens / ranks, low.kv_rank + low.rotary, hidden)
+        yield _product("q up", tokens, shape.heads * (low.head + low.rotary) / ranks, low.query_rank)
+        yield _product("kv up", tokens, shape.heads * (low.head + low.value) / ranks, low.kv_rank)
+    yield _product("proj", tokens, hidden, shape.attention_output / ranks)
+
+
+def _feed_forward_products(work: Workload, *, experts: bool) -> Iterator[Kernel]:
+    """Yield the products of a feed-forward part, dense or of experts with what they share."""
+    shape, ranks, tokens = work.shape, work.tensor, work.tokens
+    hidden, gates = shape.hidden, shape.matrices - 1
     width: float = shape.ffn
     if experts and shape.experts is not None:
         width = shape.experts.shared
-        yield product("router", tokens / ranks, shape.experts.count, hidden)
+        yield _product("router", tokens / ranks, shape.experts.count, hidden)
         local_experts = shape.experts.count / work.expert
         met = tokens / ranks * shape.experts.active * work.expert_load * work.expert_tensor / local_experts
         inside = shape.experts.ffn / work.expert_tensor
         if shape.experts.latent:
-            yield product("latent down", tokens / ranks, shape.expert_hidden, hidden)
-            yield product("latent up", tokens / ranks, hidden, shape.expert_hidden)
-        yield product("expert fc1", met, gates * inside, shape.expert_hidden, local_experts)
-        yield product("expert fc2", met, shape.expert_hidden, inside, local_experts)
+            yield _product("latent down", tokens / ranks, shape.expert_hidden, hidden)
+            yield _product("latent up", tokens / ranks, hidden, shape.expert_hidden)
+        yield _product("expert fc1", met, gates * inside, shape.expert_hidden, local_experts)
+        yield _product("expert fc2", met, shape.expert_hidden, inside, local_experts)
     if width:
         kind = "shared " if experts else ""
-        yield product(f"{kind}fc1", tokens, gates * width / ranks, hidden)
-        yield product(f"{kind}fc2", tokens, hidden, width / ranks)
+        yield _product(f"{kind}fc1", tokens, gates * width / ranks, hidden)
+        yield _product(f"{kind}fc2", tokens, hidden, width / ranks)
 
 
 _AGAIN = {"up_projection": ("q up", "kv up"), "mlp": ("fc1", "fc2"), "shared_experts": ("shared fc1", "shared fc2")}
@@ -361,13 +371,18 @@ def _exchanges(work: Workload, layer: str, count: float, *, experts: bool) -> It
                 yield _collective(
                     layer, direction, "all-to-all heads", "context", 2 * calls * count, heads, work.ulysses
                 )
-    mixture = work.shape.experts
-    if not experts or mixture is None:
-        return
-    if not work.whole_again and "experts" in work.again:
-        directions.append(("recompute", 1.0, 1.0))
+    if experts and work.shape.experts is not None:
+        if not work.whole_again and "experts" in work.again:
+            directions.append(("recompute", 1.0, 1.0))
+        message = 2 * work.tokens * work.shape.expert_hidden * work.shape.experts.active / work.tensor
+        yield from _expert_exchanges(work, layer, count, directions, message)
+
+
+def _expert_exchanges(
+    work: Workload, layer: str, count: float, directions: Sequence[tuple[str, float, float]], message: float
+) -> Iterator[Kernel]:
+    """Yield the collectives that take tokens to their experts and back; a message is what one rank sends [B]."""
     for direction, calls, _ in directions:
-        message = 2 * work.tokens * work.shape.expert_hidden * mixture.active / work.tensor
         if work.expert > 1:
             yield _collective(layer, direction, "all-to-all", "expert", 2 * calls * count, message, work.expert)
         if work.expert_tensor > 1:
@@ -478,20 +493,7 @@ def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
     """Return a collective with the time of its bytes over what its group reaches, and that of its start."""
     work, constants = plan.work, plan.machine.constants
     links = plan.machine.links
-    link: Link = getattr(links, row.term)
-    name, mixed = row.name.partition(" ")[0], row.name.endswith("experts")
-    if mixed:
-        link = links.expert_data if row.term == "data" else links.tensor
-    if row.name == "all-to-all heads":
-        link = links.ulysses
-    if row.term == "data" and work.sharding == "parameters":
-        copies = work.expert_replicas if mixed else work.data_ranks
-        if name == "all-reduce":
-            # Of what is left to groups of `among` ranks, one rank of each takes part.
-            among = copies // row.ranks
-            link = link._replace(ranks=max(1, link.ranks // among)) if link.network else link
-        else:
-            link = link.of_part(row.ranks, copies)
+    link, name = _link_of(row, work, links), row.name.partition(" ")[0]
     ways = 2.0 if name == "all-reduce" else 1.0
     sent = row.size if name == "send-receive" else ways * (row.ranks - 1) / row.ranks * row.size
     moving = sent / rate(link, constants)
@@ -500,12 +502,29 @@ def _moved(row: Kernel, plan: StepPlan, benchmarks: Benchmarks) -> Kernel:
         moving = exchange(work, links, constants)
     measured = benchmarks.collectives.get(name, {}) if not link.network else {}
     fastest = link.scale_up if not link.network else min(link.scale_up, link.ranks * link.network)
-    # Of more ranks than were measured: as the most of them.
-    best = (
-        measured[max((ranks for ranks in measured if ranks <= row.ranks), default=min(measured))] if measured else 0.0
-    )
+    if measured:
+        # Of more ranks than were measured: as the most of them.
+        fastest = measured[max((ranks for ranks in measured if ranks <= row.ranks), default=min(measured))] or fastest
     bound: Bound = "latency" if constants.latency > moving else "bandwidth"
-    return replace(row, alone=moving + constants.latency, best=sent / (best or fastest), bound=bound)
+    return replace(row, alone=moving + constants.latency, best=sent / fastest, bound=bound)
+
+
+def _link_of(row: Kernel, work: Workload, links: Links) -> Link:
+    """Return the link that the group of a collective has."""
+    link: Link = getattr(links, row.term)
+    mixed = row.name.endswith("experts")
+    if mixed:
+        link = links.expert_data if row.term == "data" else links.tensor
+    if row.name == "all-to-all heads":
+        link = links.ulysses
+    if row.term == "data" and work.sharding == "parameters":
+        copies = work.expert_replicas if mixed else work.data_ranks
+        if not row.name.startswith("all-reduce"):
+            return link.of_part(row.ranks, copies)
+        # Of what is left to groups of `among` ranks, one rank of each takes part.
+        among = copies // row.ranks
+        return link._replace(ranks=max(1, link.ranks // among)) if link.network else link
+    return link
 
 
 def calibrated(rows: Sequence[Kernel], measured: Mapping[str, float]) -> list[Kernel]:

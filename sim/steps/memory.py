@@ -1,4 +1,19 @@
-"""What a GPU has to hold: parameters and their state, activations in flight, and what makes them fit."""
+"""What a GPU has to hold: parameters and their state, activations in flight, and what makes them fit.
+
+`activations` is the inventory of a layer. Where element-wise operations are not *fused*, queries and keys count before
+and after their rotation, and the gate before and after its activation. What goes into a matrix product is kept as the
+product reads it, at 8 or 4 bits in narrow steps; attention keeps its own output at 16 bits beside that. Modules that
+are computed *again* drop the scores (`attention`), what norms return, what goes into the second product (`activation`),
+what latent attention expands, tokens sorted by expert (`dispatch`), or all of a feed-forward part but its input (`mlp`,
+`shared_experts`, `experts`).
+
+References
+----------
+V. Korthikanti et al., "Reducing activation recomputation in large transformer models", arXiv 2205.05198, section 4, for
+the plain case; grouped heads, gates and experts by the same count. arXiv 2412.19437, section 3.2.3, and github
+NVIDIA/Megatron-LM (``recompute_modules``) for what else is computed again; github NVIDIA/TransformerEngine for what
+products keep.
+"""
 
 from __future__ import annotations
 
@@ -57,20 +72,6 @@ def activations(
     dropout, whose masks are 2 h of the 10 h. A token that meets several experts counts once for each, going in and, if
     what they have `returned` counts, coming out: that is moved, but not kept where experts weigh before their second
     product.
-
-    Where element-wise operations are not `fused`, queries and keys count before and after their rotation, and the gate
-    before and after its activation. What goes into a matrix product is kept as the product reads it, at 8 or 4 bits in
-    narrow steps; attention keeps its own output at 16 bits beside that. Modules that are computed again drop the scores
-    (`attention`), what norms return, what goes into the second product (`activation`), what latent attention expands,
-    tokens sorted by expert (`dispatch`), or all of a feed-forward part but its input (`mlp`, `shared_experts`,
-    `experts`).
-
-    References
-    ----------
-    V. Korthikanti et al., "Reducing activation recomputation in large transformer models", arXiv 2205.05198, section 4,
-    for the plain case; grouped heads, gates and experts by the same count. arXiv 2412.19437, section 3.2.3, and github
-    NVIDIA/Megatron-LM (``recompute_modules``) for what else is computed again; github NVIDIA/TransformerEngine for
-    what products keep.
     """
     dropped, narrow = set(again), INPUT_BYTES[precision]
     width, copies, inner = 0.0 if "mlp" in dropped else float(shape.ffn), 0, 0.0
@@ -79,20 +80,25 @@ def activations(
         if "experts" not in dropped:
             copies, inner = shape.experts.active, float(shape.experts.active * shape.experts.ffn)
     sorted_tokens = (0.0 if "dispatch" in dropped else narrow) + (2.0 if returned else 0.0)
-    attention = 2 * (shape.attention_kept_low if "up_projection" in dropped else shape.attention_kept)
-    attention += shape.attention_output * narrow if narrow < INPUT_BYTES["bf16"] else 0.0
-    if not fused:
-        attention += 2 * (shape.heads + shape.kv_heads) * shape.head_width if shape.latent is None else 0.0
     apart = 2 if shape.gated and not fused and "activation" not in dropped else 0
     inside = 2 * (shape.matrices - 1) + apart + (0.0 if "activation" in dropped else narrow)
     of_copies = inside * inner + sorted_tokens * copies * shape.expert_hidden
     masks = 0 if shape.gated else 2
     return Activations(
         (4 + masks + (0.0 if "norm" in dropped else 2 * narrow)) * shape.hidden,
-        attention + inside * width + of_copies,
+        _attention(shape, narrow, is_low="up_projection" in dropped, fused=fused) + inside * width + of_copies,
         0.0 if "attention" in dropped else 5.0 * shape.heads * sequence,
         of_copies,
     )
+
+
+def _attention(shape: ModelShape, narrow: float, *, is_low: bool, fused: bool) -> float:
+    """Return what attention keeps of a token beside the scores [B]; products read values of `narrow` bytes."""
+    attention = 2 * (shape.attention_kept_low if is_low else shape.attention_kept)
+    attention += shape.attention_output * narrow if narrow < INPUT_BYTES["bf16"] else 0.0
+    if not fused and shape.latent is None:
+        attention += 2 * (shape.heads + shape.kv_heads) * shape.head_width
+    return attention
 
 
 WEIGHT, MASTER = 2.0, 4.0
@@ -282,33 +288,28 @@ def remedies(work: Workload, memory: float, domain: int) -> list[str]:
 
 
 def _changes(work: Workload) -> Iterator[tuple[str, Workload]]:
-    """Return what one can change about a layout on the same GPUs, in the order of what it costs."""
-    if work.sharding == "none":
-        yield "sharding: optimizer", replace(work, sharding="optimizer")
-    if work.tensor > 1 and not work.sequence_parallel:
-        yield "sequence_parallel: true", replace(work, sequence_parallel=True)
-    if work.shape.experts is not None:
-        for size in (size for size in divisors(work.shape.experts.count) if size > work.expert):
-            yield f"expert: {size}", replace(work, expert=size)
-    for size in reversed(divisors(work.microbatch)[:-1]):
-        yield f"microbatch: {size}", replace(work, microbatch=size)
-    if work.gradients is None and work.precision == "bf16":
-        yield "gradients: bf16", replace(work, gradients="bf16")
-    if work.sharding == "optimizer":
-        yield "sharding: gradients", replace(work, sharding="gradients")
-    if work.loss != "fused":
-        yield "loss: fused", replace(work, loss="fused")
-    if work.recompute == "none" and (work.shape.gated or not work.fused_attention):
-        yield "recompute: selective", replace(work, recompute="selective")
-    if work.recompute != "full":
-        yield "recompute: full", replace(work, recompute="full")
-    for name in ("tensor", "pipeline", "context"):
-        for times in (2, 4, 8):
-            if work.data % times == 0:
-                size = getattr(work, name) * times
-                changed = replace(work, data=work.data // times, **{name: size})
-                yield f"{name}: {size} with data: {changed.data}", changed
-    if work.sharding != "parameters":
-        yield "sharding: parameters", replace(work, sharding="parameters")
-    if work.sharding != "parameters" and work.recompute != "full":
-        yield "sharding: parameters with recompute: full", replace(work, sharding="parameters", recompute="full")
+    """Yield what one can change about a layout on the same GPUs, in words, in the order of what it costs."""
+    experts = 1 if work.shape.experts is None else work.shape.experts.count
+    is_whole, is_kept = work.sharding != "parameters", work.recompute != "full"
+    rows: list[tuple[bool, dict[str, Any]]] = [
+        (work.sharding == "none", {"sharding": "optimizer"}),
+        (work.tensor > 1 and not work.sequence_parallel, {"sequence_parallel": True}),
+        *((size > work.expert, {"expert": size}) for size in divisors(experts)),
+        *((True, {"microbatch": size}) for size in reversed(divisors(work.microbatch)[:-1])),
+        (work.gradients is None and work.precision == "bf16", {"gradients": "bf16"}),
+        (work.sharding == "optimizer", {"sharding": "gradients"}),
+        (work.loss != "fused", {"loss": "fused"}),
+        (work.recompute == "none" and (work.shape.gated or not work.fused_attention), {"recompute": "selective"}),
+        (is_kept, {"recompute": "full"}),
+        *(
+            (work.data % times == 0, {name: getattr(work, name) * times, "data": work.data // times})
+            for name in ("tensor", "pipeline", "context")
+            for times in (2, 4, 8)
+        ),
+        (is_whole, {"sharding": "parameters"}),
+        (is_whole and is_kept, {"sharding": "parameters", "recompute": "full"}),
+    ]
+    for is_possible, changes in rows:
+        if is_possible:
+            words = (f"{name}: {str(value).lower()}" for name, value in changes.items())
+            yield " with ".join(words), replace(work, **changes)

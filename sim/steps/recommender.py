@@ -2,7 +2,7 @@
 
 A pair of a user and an item looks up rows of every table; those of a table are added up. The sums make a vector x0,
 with what a perceptron makes of dense features. Cross layers follow, x' = x0 (W V x + b) + x with V of low rank, and a
-second perceptron.
+second perceptron. Lookups of random rows reach a share of the bandwidth that is assumed (`gather`).
 
 References
 ----------
@@ -96,24 +96,14 @@ def recommend(
     ------
     ValueError
         If the tables do not fit into the memory of so many GPUs, or these do not have a precision.
-
-    Notes
-    -----
-    Lookups of random rows reach a share of the bandwidth that is assumed (`gather`). The element-wise pass of a cross
-    layer reads three vectors as wide as x0 and writes one.
     """
-    for name in (precision, interaction):
-        if name not in chip.peak:
-            raise ValueError(f"the catalog has no {name} peak of {chip.title} (it has {', '.join(chip.peak)})")
-    table_bytes = sum(model.rows) * model.width * BYTES[precision]
-    if table_bytes > gpus * chip.memory:
-        rule = f"{table_bytes / 1e9:,.0f} GB of tables do not fit into {gpus} x {chip.memory / 1e9:,.0f} GB"
-        raise ValueError(f"{model.title}: {rule}; {math.ceil(table_bytes / chip.memory)} GPUs would")
+    _check(model, chip, gpus, precision, interaction)
     samples, x0 = batch / gpus, (len(model.rows) + 1) * model.width
     link = constants.scale_up * chip.scale_up if link is None else link
     read = samples * sum(model.lookups) * model.width * BYTES[precision]
     sent = samples * len(model.rows) * model.width * BYTES[precision] * (gpus - 1) / gpus
     layers = sum(before * after for before, after in (*pairwise(model.bottom), *pairwise((x0, *model.top))))
+    # The element-wise pass of a cross layer reads three vectors as wide as x0 and writes one.
     passed = 4 * samples * model.cross * x0 * BYTES[interaction] / chip.memory_bandwidth
     crossed = 2 * samples * model.cross * 2 * x0 * model.rank / (constants.gemm[interaction] * chip.peak[interaction])
     return RecommenderStep(
@@ -122,3 +112,14 @@ def recommend(
         2 * samples * layers / (constants.gemm[precision] * chip.peak[precision]),
         crossed + passed,
     )
+
+
+def _check(model: Recommender, chip: Accelerator, gpus: int, precision: Precision, interaction: Precision) -> None:
+    """Refuse precisions that the GPUs do not have, and tables that do not fit into them."""
+    for name in (precision, interaction):
+        if name not in chip.peak:
+            raise ValueError(f"the catalog has no {name} peak of {chip.title} (it has {', '.join(chip.peak)})")
+    table_bytes = sum(model.rows) * model.width * BYTES[precision]
+    if table_bytes > gpus * chip.memory:
+        rule = f"{table_bytes / 1e9:,.0f} GB of tables do not fit into {gpus} x {chip.memory / 1e9:,.0f} GB"
+        raise ValueError(f"{model.title}: {rule}; {math.ceil(table_bytes / chip.memory)} GPUs would")

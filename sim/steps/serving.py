@@ -337,52 +337,69 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> DecodeStep:
         Sequences decoded together by the replica, B; each of d ranks has b = B / d [-].
     context
         Tokens of context of a sequence, C [-].
-
-    Notes
-    -----
-    Of E experts of a layer, `top` of which a token meets, B tokens meet E (1 - (1 - top / E)^B): only these are read.
-    With p stages, B / p sequences are in each, and a token passes p of them. A step that verifies a draft of gamma
-    tokens does the work of gamma + 1 for each sequence, reads keys and values once, and yields :func:`speculated`.
     """
-    shape, constants, chip = replica.shape, replica.constants, replica.chip
-    stages = replica.pipeline
-    layers = shape.layers
+    stages, layers = replica.pipeline, replica.shape.layers
     # With fewer sequences than stages some stages wait: none works on a part of one.
     batch = np.maximum(batch / stages, np.minimum(batch, 1.0))
     sequences = batch / replica.data
+    # A step that verifies a draft of gamma tokens does the work of gamma + 1, and reads keys and values once.
     batch = batch * (1 + replica.draft)
     tokens = batch / replica.data
-    read, peak = replica.bandwidth, replica.peak
-    attention = layers * shape.attention_parameters / replica.tensor
-    plain = layers * replica.plain_layer / replica.ranks
-    logits = shape.embedding / replica.tensor
-    weight_bytes = (attention + plain) * BYTES[replica.weights] + 2 * shape.embedding * _SIXTEEN / replica.tensor
-    weights = np.maximum(weight_bytes / read, 2 * ((attention + logits) * tokens + plain * batch) / peak)
-    experts: Amount = 0.0
-    if shape.experts is not None:
-        inside = replica.expert_layers * shape.expert * constants.imbalance / replica.ranks
-        met = shape.experts.count * (1 - (1 - shape.experts.active / shape.experts.count) ** batch)
-        experts = np.maximum(
-            inside * met * BYTES[replica.weights] / (read * constants.expert_read),
-            2 * inside * shape.experts.active * batch / peak * replica.routing,
-        )
-    seen = shape.attended(context)
-    cache = sequences * replica.cache_bytes(context) * stages / read
-    if shape.latent is not None:
-        # Every head multiplies with the same latent keys: 2 (2 r + rotary) FLOP of a head, token and layer.
-        low = shape.latent
-        work = 2 * shape.heads * (2 * low.kv_rank + low.rotary) * layers * seen / replica.tensor
-        cache = np.maximum(cache, tokens * work / (constants.latent * chip.peak["bf16"]))
-    elementwise = _elementwise(replica, tokens)
-    collectives = _collectives(replica, tokens) * layers + (stages - 1) * 2 * tokens * shape.hidden / replica.network
-    launches: Amount = layers * replica.engine.launch + replica.expert_layers * constants.expert_launch + constants.step
-    if replica.engine.is_eager:
-        busy = weights + experts + cache + elementwise + collectives
-        launches = np.maximum(launches, layers * replica.by_generation(constants.dispatch) - busy)
+    handovers = (stages - 1) * 2 * tokens * replica.shape.hidden / replica.network
+    work = (
+        _weights(replica, batch, tokens),
+        _experts(replica, batch),
+        _cache(replica, sequences, tokens, context),
+        _elementwise(replica, tokens),
+        _collectives(replica, tokens) * layers + handovers,
+    )
+    constants, engine = replica.constants, replica.engine
+    launches: Amount = layers * engine.launch + replica.expert_layers * constants.expert_launch + constants.step
+    if engine.is_eager:
+        launches = np.maximum(launches, layers * replica.by_generation(constants.dispatch) - sum(work))
     scale = replica.slowdown * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
-    host = sequences * stages * (replica.engine.sequence if replica.streams else 0.0)
-    return DecodeStep(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
+    host = sequences * stages * (engine.sequence if replica.streams else 0.0)
+    return DecodeStep(*(scale * part for part in (*work, launches, host)))
+
+
+def _weights(replica: Replica, batch: Amount, tokens: Amount) -> Amount:
+    """Return the time of all weights but those of experts: reading them, or the products of a batch with them [s]."""
+    shape = replica.shape
+    attention = shape.layers * shape.attention_parameters / replica.tensor
+    plain = shape.layers * replica.plain_layer / replica.ranks
+    logits = shape.embedding / replica.tensor
+    size = (attention + plain) * BYTES[replica.weights] + 2 * shape.embedding * _SIXTEEN / replica.tensor
+    compute = 2 * ((attention + logits) * tokens + plain * batch) / replica.peak
+    return np.maximum(size / replica.bandwidth, compute)
+
+
+def _experts(replica: Replica, batch: Amount) -> Amount:
+    """Return the time of the experts that a batch meets [s].
+
+    Of E experts of a layer, `top` of which a token meets, B tokens meet E (1 - (1 - top / E)^B): only these are read.
+    """
+    shape, constants = replica.shape, replica.constants
+    if shape.experts is None:
+        return 0.0
+    inside = replica.expert_layers * shape.expert * constants.imbalance / replica.ranks
+    met = shape.experts.count * (1 - (1 - shape.experts.active / shape.experts.count) ** batch)
+    return np.maximum(
+        inside * met * BYTES[replica.weights] / (replica.bandwidth * constants.expert_read),
+        2 * inside * shape.experts.active * batch / replica.peak * replica.routing,
+    )
+
+
+def _cache(replica: Replica, sequences: Amount, tokens: Amount, context: Amount) -> Amount:
+    """Return the time of keys and values of a context: reading them, or computing with latent ones [s]."""
+    shape = replica.shape
+    reading = sequences * replica.cache_bytes(context) * replica.pipeline / replica.bandwidth
+    if shape.latent is None:
+        return reading
+    # Every head multiplies with the same latent keys: 2 (2 r + rotary) FLOP of a head, token and layer.
+    width = 2 * shape.latent.kv_rank + shape.latent.rotary
+    work = 2 * shape.heads * width * shape.layers * shape.attended(context) / replica.tensor
+    return np.maximum(reading, tokens * work / (replica.constants.latent * replica.chip.peak["bf16"]))
 
 
 def _elementwise(replica: Replica, tokens: Amount) -> Amount:

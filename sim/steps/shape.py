@@ -303,7 +303,8 @@ class ModelShape:
     @cached_property
     def common_layer(self) -> float:
         """Parameters of a layer with experts that are not theirs: attention, shared part, router, projections [-]."""
-        assert self.experts is not None
+        if self.experts is None:
+            return 0.0
         parameters = self.attention_parameters + self.shared_part + self.hidden * self.experts.count
         return parameters + (2 * self.hidden * self.experts.latent if self.experts.latent else 0)
 

@@ -55,8 +55,8 @@ def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
     text += [f"{len(rest)} others: {percent_text(left, 1)} of the step"] if rest else []
     title = f"{content.scenario}, job {content.job}"
     parts = [Section("kernels", title, tuple(text), (table_of("", shown, columns),), tuple(content.notes))]
-    if content.measured:
-        parts.append(_measured_section(content))
+    if content.calibrated_step_s is not None:
+        parts.append(_measured_section(content, content.calibrated_step_s))
     if content.comparison is not None:
         parts.append(_comparison_section(content.comparison))
     return parts
@@ -84,7 +84,7 @@ def _us(seconds: float) -> str:
     return f"{time:,.0f}" if time >= 1000 else f"{time:.4g}"
 
 
-def _measured_section(content: KernelsDocument) -> Section:
+def _measured_section(content: KernelsDocument, step: float) -> Section:
     columns: tuple[Column[MeasuredKernel], ...] = (
         Column("kernel", lambda row: row.kernel),
         Column("measurements", lambda row: f"{row.measurements:,}"),
@@ -93,8 +93,7 @@ def _measured_section(content: KernelsDocument) -> Section:
         Column("difference", lambda row: percent_text(row.measured_s / row.predicted_s - 1, 1, "+")),
         Column("step shorter by [ms]", lambda row: f"{row.saved_s * 1e3:,.4g}"),
     )
-    assert content.calibrated_step_s is not None
-    notes = [f"with these kernels a step takes {content.calibrated_step_s:,.4g} s; as modelled {content.step_s:,.4g} s"]
+    notes = [f"with these kernels a step takes {step:,.4g} s; as modelled {content.step_s:,.4g} s"]
     if content.software:
         stated = ", ".join(f"{name}: {share:.4g}" for name, share in content.software.items())
         notes.append(f"to simulate with them: --set jobs.{content.job_index}.software='{{{stated}}}'")
@@ -202,11 +201,10 @@ def _roofs(
     chart: Curves, bandwidth: float, ends: tuple[float, float], lowest: float
 ) -> Iterator[tuple[float, float, str]]:
     """Yield where the dashes of the benchmarks are, between two logarithms of the intensity."""
+    roofs = [roof for series in chart.series if (roof := series.y[-1]) is not None]
     for column in range(_ACROSS):
         x = math.exp(ends[0] + (ends[1] - ends[0]) * column / (_ACROSS - 1))
-        for series in chart.series:
-            roof = series.y[-1]
-            assert roof is not None
+        for roof in roofs:
             yield x, min(roof, max(x * bandwidth, lowest)), "-"
 
 
