@@ -93,7 +93,7 @@ class ProgressBar:
         self.enabled = not quiet and is_terminal
         self.lines = lines and not quiet and not is_terminal and sys.stderr is not None
         self.start = self.reported = time.perf_counter()
-        self.first: tuple[int, float] | None = None
+        self.first = sys.maxsize, self.start  # how many were there when it began to count, and when that was
         self.done = 0
         self.total: int | None = None
         self.bar: Any = None
@@ -103,7 +103,7 @@ class ProgressBar:
         """Show that `done` of `total` are there."""
         now = time.perf_counter()
         self.done, self.total = done, total
-        if self.first is None or done < self.first[0]:
+        if done < self.first[0]:
             self.first = done, now
         if self.lines and now - self.reported >= _EVERY:
             self.reported = now
@@ -130,7 +130,6 @@ class ProgressBar:
         """Return how far it is, and how long it will take if it goes on like this."""
         if total is None:
             return f"{done:,} so far, in {_about(now - self.start)}; how many it takes shows on the way"
-        assert self.first is not None
         since, start = self.first
         left = f", about {_about((now - start) / (done - since) * (total - done))} left" if done > since else ""
         return f"{done:,} of {total:,}{left}"

@@ -88,8 +88,8 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     if not axes or not content.metrics or len(content.cells) < 2:
         return None
     means = {metric: [summary_of(cell, metric).mean for cell in content.cells] for metric in content.metrics}
-    forms = {metric: form_of(metric, known, content.currency or "")
-             for metric, known in means.items()}  # fmt: skip
+    forms = {metric: form_of(metric, values, content.currency or "")
+             for metric, values in means.items()}  # fmt: skip
     return {
         "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],
         "metrics": [
@@ -103,19 +103,21 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
 
 
 def _axes(content: SweepDocument) -> list[_Axis]:
-    axes = []
-    for key, axis in content.axes.items():
-        if any(key not in cell.values for cell in content.cells):
-            continue
-        present = {cell.values[key]: cell.numbers.get(key) for cell in content.cells}
-        used = {value.label: value.number for value in axis.values if value.label in present}
-        used |= {label: number for label, number in present.items() if label not in used}
-        known = [number for number in used.values() if number is not None and math.isfinite(number)]
-        is_numeric = len(known) == len(used) == len(set(known))
-        if len(used) > 1:
-            used = dict(sorted(used.items(), key=lambda item: item[1] or 0.0)) if is_numeric else used
-            axes.append(_Axis(key, str(axis.title), tuple(used), tuple(sorted(known)) if is_numeric else None))
-    return axes
+    axes = [_axis(content, key) for key in content.axes if all(key in cell.values for cell in content.cells)]
+    return [axis for axis in axes if len(axis.values) > 1]
+
+
+def _axis(content: SweepDocument, key: str) -> _Axis:
+    """Return an axis with the values that cells have: in order of their numbers where all differ in these."""
+    axis = content.axes[key]
+    present = {cell.values[key]: cell.numbers.get(key) for cell in content.cells}
+    used = {value.label: value.number for value in axis.values if value.label in present}
+    used |= {label: number for label, number in present.items() if label not in used}
+    numbers = [number for number in used.values() if number is not None and math.isfinite(number)]
+    if len(numbers) == len(used) == len(set(numbers)):
+        labels = sorted(used, key=lambda label: used[label] or 0.0)
+        return _Axis(key, str(axis.title), tuple(labels), tuple(sorted(numbers)))
+    return _Axis(key, str(axis.title), tuple(used), None)
 
 
 def _cell(cell: CellSummary, axes: Sequence[_Axis], forms: Mapping[str, NumberFormat]) -> dict[str, Any]:
@@ -187,20 +189,22 @@ def footer(report_data: ReportData) -> tuple[str, ...]:
 
 
 def _versions(content: Mapping[str, Any]) -> str:
-    made = content["provenance"]
-    text = f"Ettrick {made['version']}, Python {made['python']}, NumPy {made['numpy']}"
-    if not made.get("engine"):
+    provenance = content["provenance"]
+    text = f"Ettrick {provenance['version']}, Python {provenance['python']}, NumPy {provenance['numpy']}"
+    if not provenance.get("engine"):
         return text
-    reason = f" ({made['engine_reason']})" if made.get("engine_reason") else ""
-    return f"{text}; engine {made['engine']}{reason}"
+    reason = f" ({provenance['engine_reason']})" if provenance.get("engine_reason") else ""
+    return f"{text}; engine {provenance['engine']}{reason}"
 
 
 def digests(report_data: ReportData) -> list[tuple[str, str]]:
     """Return the digests of what was simulated, each with its name; of several variants each has one."""
     content: Mapping[str, Any] = report_data.main
-    found = [(name, content["provenance"][key]) for key, name in _DIGESTS.items() if key in content["provenance"]]
     variants: Mapping[str, Any] = content.get("variants", {}) if report_data.kind == "compare" else {}
-    return [*found, *((f"{name}, SHA-256", entry["scenario_sha256"]) for name, entry in variants.items())]
+    return [
+        *((name, content["provenance"][key]) for key, name in _DIGESTS.items() if key in content["provenance"]),
+        *((f"{name}, SHA-256", entry["scenario_sha256"]) for name, entry in variants.items()),
+    ]
 
 
 def seed_of(report_data: ReportData, content: Mapping[str, Any]) -> str:
@@ -235,7 +239,7 @@ def reproduction_section(report_data: ReportData) -> Section:
     if report_data.kind == "run" and any(metric.get("band90") for metric in report_data.main["metrics"].values()):
         notes.append("The bands of the failure rates need the option --band of the command as it was typed.")
     focus = report_data.focus
-    if focus is not None and focus.known is None:
+    if focus is not None and focus.stored_document is None:
         notes.append(
             f"Pictures of one scenario are of {focus.name}: the first {focus.replications} of its {focus.wanted} "
             "replications, simulated again when the report was made."
@@ -359,28 +363,28 @@ def report_of(folder: Path, progress: Callable[[int, int | None], None] | None =
         return fit.report(LivesDocument.model_validate(results.main))
     report_data = ReportData(results, count)
     first_screen = OPENINGS[report_data.kind](report_data)
-    made = []
+    chapters = []
     for make in SECTIONS:
-        made.append(make(report_data))
+        chapters.append(make(report_data))
         done += 1
         count(total, total)
-    made += _chapters_of_plugins(report_data)
-    sections = tuple(_described(section, report_data) for section in made if section is not None)
+    chapters += _chapters_of_plugins(report_data)
+    sections = tuple(_described(section, report_data) for section in chapters if section is not None)
     return Report(_title(report_data), first_screen, sections, explorer_data(report_data), footer(report_data))
 
 
 def _chapters_of_plugins(report_data: ReportData) -> list[Section | None]:
     """Return the sections that other packages add at the end; what cannot be made is warned of, and left out."""
     makers, complaints = plugins.usable("chapters", SECTIONS)
-    made = []
+    chapters = []
     for make in makers.values():
         try:
-            made.append(make(report_data))
+            chapters.append(make(report_data))
         except Exception as error:
             complaints.append(str(plugins.blame(error) or error))
     for complaint in complaints:
         warnings.warn(complaint, stacklevel=2)
-    return made
+    return chapters
 
 
 # Sections about one scenario, whatever the results are of.

@@ -17,7 +17,7 @@ from ettrick.sim.units import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.parts import DifferenceSummary, MetricSummary
+    from ettrick.analysis.parts import ControlledDifference, DifferenceSummary, MetricSummary
     from ettrick.analysis.results.models import Shortfall
     from ettrick.analysis.results.studies import CellSummary, SweepDocument
 
@@ -142,11 +142,11 @@ def missing_text(cell: CellSummary, metric: str) -> str:
     """Return why a cell has no mean of a metric."""
     if cell.status != "ok":
         return status_text(cell)
-    found = cell.metrics.get(metric)
-    if found is None:
+    summary = cell.metrics.get(metric)
+    if summary is None:
         return "not known of this scenario"
-    if metric == "time_to_work" and found.censored:
-        return f"unfinished in {found.censored} of {number_of(found.replications, 'run')}"
+    if metric == "time_to_work" and summary.censored:
+        return f"unfinished in {summary.censored} of {number_of(summary.replications, 'run')}"
     if metric.startswith("mtti"):
         return "no interruption in any run"
     return "nothing to measure in any run"
@@ -159,16 +159,16 @@ def status_text(cell: CellSummary) -> str:
 
 def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[AxisSlice[CellSummary]]:
     """Return the lines along an axis that have two cells with results or more, in order of the study."""
-    others = {other.name: other for other in axes_of(content) if other.name != axis.name}
+    fixed = {entry.name: entry for entry in axes_of(content) if entry.name != axis.name}
     groups: dict[tuple[str, ...], dict[str, CellSummary]] = {}
     for cell in running(content):
-        groups.setdefault(tuple(cell.values[name] for name in others), {})[cell.values[axis.name]] = cell
+        groups.setdefault(tuple(cell.values[name] for name in fixed), {})[cell.values[axis.name]] = cell
     index = {label: position for position, label in enumerate(axis.labels)}
     lines = []
     for labels, cells in groups.items():
-        values = dict(zip(others, labels, strict=True))
+        values = dict(zip(fixed, labels, strict=True))
         order = sorted(cells.items(), key=lambda pair: (pair[1].numbers[axis.name] or 0.0, index[pair[0]]))
-        name = ", ".join(others[other].worded(label) for other, label in values.items())
+        name = ", ".join(fixed[key].worded(label) for key, label in values.items())
         lines.append(AxisSlice(values, tuple(cell for _, cell in order), name=name))
     return [line for line in lines if len(line.cells) > 1]
 
@@ -215,7 +215,7 @@ class TargetLevel(NamedTuple):
 
 def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> tuple[TargetLevel, ...]:
     """Return the values that questions ask of a metric along an axis, each once."""
-    found: dict[tuple[str, float], TargetLevel] = {}
+    levels: dict[tuple[str, float], TargetLevel] = {}
     for answer in content.answers:
         data = answer.data
         if answer.use != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
@@ -224,8 +224,8 @@ def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) ->
             value = data.get(key)
             if isinstance(value, int | float):
                 name = f"{word} {metric.form.exact(value)}"
-                found.setdefault((key, value), TargetLevel(value / metric.form.size, name))
-    return tuple(found.values())
+                levels.setdefault((key, value), TargetLevel(value / metric.form.size, name))
+    return tuple(levels.values())
 
 
 # ----------------------------------------
@@ -259,6 +259,12 @@ def bar(name: str, metric: MetricFormat, cell: SummarizedCell, note: str = "") -
     """Return the mean of a cell in a picture, with its interval and the band of what the unknown inputs may be."""
     summary = summary_of(cell, metric.metric)
     return Interval(name, metric.of(summary.mean), metric.ends(summary.mean_ci95), metric.ends(summary.band90), note)
+
+
+def by_controls(difference: DifferenceSummary) -> ControlledDifference | None:
+    """Return a difference with control variates where these alone resolve it; ``None`` elsewhere."""
+    controlled = None if difference.resolved else difference.controlled
+    return None if controlled is None or controlled.ci95[0] <= 0 <= controlled.ci95[1] else controlled
 
 
 def gap_bar(name: str, metric: MetricFormat, difference: DifferenceSummary | Shortfall, note: str) -> Interval:

@@ -36,15 +36,12 @@ def first_screen(
     causes: Iterable[Words],
     not_covered: tuple[Words, ...],
     *,
-    about: str = "",
     most_causes: int = _MOST_CAUSES,
 ) -> FirstScreen:
     """Return a first screen, with the meaning of each term that stands on it, in the order of the text.
 
-    `about` makes a question of a description that is none; texts without words are left out.
+    Texts without words are left out.
     """
-    if about and not question.endswith("?"):
-        question = f"{question.rstrip('.')}: {about}?"
     drivers = tuple(words for words in causes if words)[:most_causes]
     screen = FirstScreen(question, answer, joined(certainty), picture, drivers, not_covered)
     text = " ".join([question, *map(plain, (answer, screen.doubt, *drivers, *not_covered))])
@@ -67,10 +64,14 @@ def screen_of_run(
     about: str,
     most_causes: int = _MOST_CAUSES,
 ) -> FirstScreen:
-    """Return the first screen of a run, whose question is the description of its scenario."""
+    """Return the first screen of a run, whose question is the description of its scenario.
+
+    `about` makes a question of a description that is none.
+    """
     question = ("" if scenario is None else scenario.description.strip()) or document.scenario
+    question = question if question.endswith("?") else f"{question.rstrip('.')}: {about}?"
     gaps = not_covered(document.notes, document.warnings, document.assumptions)
-    return first_screen(question, answer, certainty, picture, causes, gaps, about=about, most_causes=most_causes)
+    return first_screen(question, answer, certainty, picture, causes, gaps, most_causes=most_causes)
 
 
 # ----------------------------------------
@@ -119,13 +120,13 @@ def not_known(
     return (start, what, " is ", *ranged(*band, form), " in nine cases of ten.")
 
 
-def chance(runs: SourcedNumber | None, found: SourcedEstimate | None) -> Words:
+def chance(runs: SourcedNumber | None, estimate: SourcedEstimate | None) -> Words:
     """Return what the range beside a mean is, or why there is none."""
-    if runs is None or found is None:
+    if runs is None or estimate is None:
         return ()
     if runs.value == 1:
         return ("It comes from a single simulated run: its sampling error is not known.",)
-    if found.interval is None:
+    if estimate.interval is None:
         return ("All ", number(runs, COUNT), " simulated runs come to the same, so that no range stands beside it.")
     return ("The range beside a mean is its 95 % confidence interval from ", number(runs, COUNT), " simulated runs.")
 
@@ -148,8 +149,8 @@ def more_runs(needed: SourcedNumber | None) -> Words:
     """
     if needed is None:
         return ("a longer horizon or a metric that scatters less may tell, not even ten thousand simulated runs would",)
-    other = " (or a longer horizon, or a metric that scatters less)" if needed.value >= _MANY_RUNS else ""
-    return ("about ", number(needed, COUNT), f" simulated runs{other} would tell")
+    alternatives = " (or a longer horizon, or a metric that scatters less)" if needed.value >= _MANY_RUNS else ""
+    return ("about ", number(needed, COUNT), f" simulated runs{alternatives} would tell")
 
 
 def not_covered(notes: Iterable[str], warnings: Iterable[str], assumptions: Iterable[str]) -> tuple[Words, ...]:
@@ -160,13 +161,13 @@ def not_covered(notes: Iterable[str], warnings: Iterable[str], assumptions: Iter
     """
     noted, warned = list(dict.fromkeys(notes))[:_MOST_NOTES], list(dict.fromkeys(warnings))
     if unseen := [match[1] for text in warned if (match := _OWN_DETECTION.fullmatch(text))]:
-        others = [text for text in warned if not _OWN_DETECTION.fullmatch(text)]
-        own = f"failures are detected as the scenario says, not in the own way of {listed(unseen)}"
-        warned = [own, *others]
-    taken = sorted(dict.fromkeys(assumptions), key=len)
-    found = [(f"{capital(text)}.",) for text in noted]
-    found += [(f"Assumed: {text}.",) for text in taken[:_MOST_ASSUMPTIONS]]
-    if len(taken) > _MOST_ASSUMPTIONS:
-        found.append(("More is assumed; all of it is listed with its source further down.",))
-    found += [(f"{capital(text)}.",) for text in warned[:_MOST_NOTES]]
-    return (*found, (MODEL,))
+        rest = [text for text in warned if not _OWN_DETECTION.fullmatch(text)]
+        detection = f"failures are detected as the scenario says, not in the own way of {listed(unseen)}"
+        warned = [detection, *rest]
+    assumed = sorted(dict.fromkeys(assumptions), key=len)
+    texts = [(f"{capital(text)}.",) for text in noted]
+    texts += [(f"Assumed: {text}.",) for text in assumed[:_MOST_ASSUMPTIONS]]
+    if len(assumed) > _MOST_ASSUMPTIONS:
+        texts.append(("More is assumed; all of it is listed with its source further down.",))
+    texts += [(f"{capital(text)}.",) for text in warned[:_MOST_NOTES]]
+    return (*texts, (MODEL,))

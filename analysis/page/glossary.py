@@ -41,7 +41,7 @@ def cause_name(cause: str) -> str:
     """Return what a cause is called."""
     if cause == NO_FAILURE:
         return "no failure"
-    return _ABBREVIATIONS.sub(lambda found: found[0].upper(), cause.replace("_", " "))
+    return _ABBREVIATIONS.sub(lambda match: match[0].upper(), cause.replace("_", " "))
 
 
 def cause_words(cause: str) -> str:

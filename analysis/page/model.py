@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 _Row = TypeVar("_Row")
 
@@ -116,6 +116,11 @@ def labels(title: str, *rows: tuple[str, str]) -> Section:
     return Section("labels", title, (), (grid("", ("", ""), rows),))
 
 
+def lists(*titled: tuple[str, Sequence[str]]) -> Iterator[Section]:
+    """Yield lists of lines, each below its title; a list without lines is left out."""
+    yield from (Section("lines", title, (), (), tuple(lines)) for title, lines in titled if lines)
+
+
 @dataclass(frozen=True)
 class Report:
     """All that a report says."""
@@ -165,9 +170,9 @@ def plain(words: Words | str) -> str:
 
 def joined(parts: Iterable[Words], between: str = " ") -> Words:
     """Return texts as one, with something between them."""
-    found: list[str | Number] = []
+    pieces: list[str | Number] = []
     for words in parts:
         if words:
-            found += [between] if found else []
-            found += words
-    return tuple(found)
+            pieces += [between] if pieces else []
+            pieces += words
+    return tuple(pieces)

@@ -55,7 +55,7 @@ class ReplayedScenario:
     name: str  # what it is called: the values of its axes, or the name of the scenario
     scenario: Scenario  # what is simulated
     wanted: int  # replications in the results
-    known: RunDocument | None = None  # its document, where the results hold all of it
+    stored_document: RunDocument | None = None  # its document, where the results hold all of it
     # Called with the number of replications done and the total.
     progress: Callable[[int, int | None], None] | None = None
 
@@ -91,7 +91,7 @@ class ReplayedScenario:
     @functools.cached_property
     def document(self) -> RunDocument:
         """The document of a run of it: as in the results, or of the replications that are simulated again."""
-        return document(self.ensemble, command="") if self.known is None else self.known
+        return document(self.ensemble, command="") if self.stored_document is None else self.stored_document
 
 
 # ----------------------------------------
@@ -212,8 +212,8 @@ def _check(kind: str, content: dict[str, Any]) -> None:
     """Raise an error about a document of which no report can be made, or that is not as it was written."""
     name = _KEYS[kind][0]
     try:
-        own: dict[str, type[Document]] = {"fit": FitDocument, "lives": LivesDocument}
-        read_document(kind, content, own.get(kind))
+        models: dict[str, type[Document]] = {"fit": FitDocument, "lives": LivesDocument}
+        read_document(kind, content, models.get(kind))
     except DocumentMistakeError as error:
         raise ReportError(f"{name}: {error}; make the results anew") from None
     if content["provenance"].get("sha256", checksum(content)) != checksum(content):
@@ -276,16 +276,34 @@ class ReportData:
         return ValidateDocument.model_validate(self.main)
 
     @functools.cached_property
-    def sensitivity(self) -> SensitivityDocument | None:
-        """The document of a sensitivity in the folder, if there is one."""
-        content = self.of(SENSITIVITY)
-        return None if content is None else SensitivityDocument.model_validate(content)
+    def sweep_document(self) -> SweepDocument:
+        """The document of the sweep, where the folder has one."""
+        return SweepDocument.model_validate(self.of(RUN))
 
     @functools.cached_property
+    def sensitivity_document(self) -> SensitivityDocument:
+        """The document of the sensitivity, where the folder has one."""
+        return SensitivityDocument.model_validate(self.of(SENSITIVITY))
+
+    @functools.cached_property
+    def optimize_document(self) -> OptimizeDocument:
+        """The document of the optimisation, where the folder has one."""
+        return OptimizeDocument.model_validate(self.of(OPTIMIZE))
+
+    @property
+    def sweep(self) -> SweepDocument | None:
+        """The document of the sweep in the folder, if there is one."""
+        return self.sweep_document if "cells" in (self.of(RUN) or ()) else None
+
+    @property
+    def sensitivity(self) -> SensitivityDocument | None:
+        """The document of a sensitivity in the folder, if there is one."""
+        return None if self.of(SENSITIVITY) is None else self.sensitivity_document
+
+    @property
     def optimization(self) -> OptimizeDocument | None:
         """The document of an optimisation in the folder, if there is one."""
-        content = self.of(OPTIMIZE)
-        return None if content is None else OptimizeDocument.model_validate(content)
+        return None if self.of(OPTIMIZE) is None else self.optimize_document
 
     @property
     def folder(self) -> Path:
@@ -296,17 +314,14 @@ class ReportData:
         """Return another document of the folder, such as ``sensitivity.json``; ``None`` if it is not there."""
         return self.results.documents.get(name)
 
-    @functools.cached_property
-    def sweep(self) -> SweepDocument | None:
-        """The document of the sweep in the folder, if there is one."""
-        found = self.of(RUN)
-        return SweepDocument.model_validate(found) if found is not None and "cells" in found else None
-
-    @functools.cached_property
+    @property
     def study(self) -> LoadedStudy | None:
         """The study; ``None`` where the results are not of one."""
-        if self.kind not in ("sweep", "sensitivity", "optimize"):
-            return None
+        return self.loaded_study if self.kind in ("sweep", "sensitivity", "optimize") else None
+
+    @functools.cached_property
+    def loaded_study(self) -> LoadedStudy:
+        """The study, where the results are of one."""
         try:
             return load_study(self.folder / STUDY_RESOLVED)
         except sim.ScenarioError as error:
@@ -326,8 +341,8 @@ class ReportData:
     @functools.cached_property
     def focus(self) -> ReplayedScenario | None:
         """The scenario of named jobs that is looked at closely; ``None`` without one, of streams and of services."""
-        found = self.scenario
-        return None if found is None or found.streams or found.services else self.looked_at
+        scenario = self.scenario
+        return None if scenario is None or scenario.streams or scenario.services else self.looked_at
 
     @property
     def scenario(self) -> Scenario | None:
@@ -357,20 +372,19 @@ class ReportData:
         """What it is held against; ``None`` where there is nothing."""
         if self.kind == "compare":
             names, focus = list(self.comparison.variants), self.focus
-            other = next((name for name in names if focus is None or name != focus.name), None)
-            return None if other is None else self._variant(other)
+            rival = next((name for name in names if focus is None or name != focus.name), None)
+            return None if rival is None else self._variant(rival)
         chosen = self.chosen if self.kind == "sweep" else None
         return None if chosen is None or chosen[1] is None else self.cell(chosen[1])
 
     def cell(self, number: int) -> ReplayedScenario:
         """Return a cell of the sweep, at the central values of what is unknown."""
-        assert self.sweep is not None
-        assert self.study is not None
-        cell = self.sweep.cells[number]
-        point = next((point for point in self.study.points() if point.number == cell.point), None)
+        sweep, study = self.sweep_document, self.loaded_study
+        cell = sweep.cells[number]
+        point = next((point for point in study.points() if point.number == cell.point), None)
         if point is None:
             raise ReportError(f"{STUDY_RESOLVED}: has no point {cell.point}: it is not the study of {RUN}")
-        return self._focus(_name(self.sweep.axes, cell.values), self.study.scenario(point), cell.replications)
+        return self._focus(_name(sweep.axes, cell.values), study.scenario(point), cell.replications)
 
     @functools.cached_property
     def table(self) -> list[dict[str, str]]:
@@ -395,29 +409,27 @@ class ReportData:
         return rows
 
     def _focus(
-        self, name: str, scenario: sim.Scenario, wanted: int, known: RunDocument | None = None
+        self, name: str, scenario: sim.Scenario, wanted: int, stored_document: RunDocument | None = None
     ) -> ReplayedScenario:
-        return ReplayedScenario(name, scenario, wanted, known, self.progress)
+        return ReplayedScenario(name, scenario, wanted, stored_document, self.progress)
 
     def _variant(self, name: str) -> ReplayedScenario:
         number = list(self.comparison.variants).index(name) + 1
         return self._focus(name, self._scenario(VARIANT.format(number)), self.comparison.replications)
 
     def _center(self) -> ReplayedScenario | None:
-        study = self.study
-        assert study is not None
+        study = self.loaded_study
         if self.kind == "sensitivity":
-            assert self.sensitivity is not None
-            labels, vary = self.sensitivity.center.values, study.study.vary
+            document, vary = self.sensitivity_document, study.study.vary
+            labels = document.center.values
             values = tuple(vary[axis].written(axis, [_content(vary[axis], label)])[0] for axis, label in labels.items())
             scenario = study.scenario(Point(0, 0, 0, values))
-            return self._focus("all inputs at their centres", scenario, self.sensitivity.replications)
-        found = self.optimization
-        assert found is not None
-        if found.answer is None:
+            return self._focus("all inputs at their centres", scenario, document.replications)
+        optimum = self.optimize_document
+        if optimum.answer is None:
             return None
-        scenario = study.template.scenario([*self.common_settings, *found.settings])
-        return self._focus(_name(found.axes, found.answer.values), scenario, found.replications)
+        scenario = study.template.scenario([*self.common_settings, *optimum.settings])
+        return self._focus(_name(optimum.axes, optimum.answer.values), scenario, optimum.replications)
 
     def _scenario(self, name: str) -> sim.Scenario:
         try:
@@ -510,7 +522,7 @@ def at_size(prepared: Prepared, gpus: float) -> Prepared | None:
     mtti = rates.mtti(first.gpus * ratio)
     changes["jobs"] = tuple(_job(prepared, job, ratio, mtti * job.mtti / first.mtti) for job in prepared.jobs)
     if prepared.withheld:
-        serving = sum(each.nodes for each in (*changes["jobs"], *changes["reserves"].values()))
+        serving = sum(owner.nodes for owner in (*changes["jobs"], *changes["reserves"].values()))
         changes["withheld"] = max(changes["nodes"] - serving, 0)
     return replace(prepared, **changes)
 
@@ -538,11 +550,11 @@ def shares_of(prepared: Prepared) -> dict[str, float] | None:
     if formula is None:
         return None
     gpus = sum(job.gpus for job in prepared.jobs)
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for job in prepared.jobs:
         for name, share in formula(job).items():
-            found[name] = found.get(name, 0.0) + share * job.gpus / gpus
-    return found
+            shares[name] = shares.get(name, 0.0) + share * job.gpus / gpus
+    return shares
 
 
 def with_nodes_at_hand(prepared: Prepared) -> Prepared:
@@ -566,27 +578,27 @@ def _job(prepared: Prepared, job: PreparedJob, ratio: float, mtti: float) -> Pre
 
 def _checkpoint(prepared: Prepared, job: PreparedJob) -> Any:
     """Return the checkpoints of a job of another size; those that it has where they cannot be worked out anew."""
-    known: Any = job.checkpoint
+    current: Any = job.checkpoint
     checkpoint = prepared.scenario.checkpoint
     size = checkpoint_size(job.plan.work.shape) if job.plan is not None else None
     try:
-        pauses, shape = getattr(known, "pauses", ()), {"nodes": job.nodes, "replicas": job.replicas}
+        pauses, shape = getattr(current, "pauses", ()), {"nodes": job.nodes, "replicas": job.replicas}
         return checkpoint.build(job.mtti, job.step_time, **shape, size=size, periodic=pauses)
     except RuleError:
-        return known
+        return current
 
 
 def _written_out(prepared: Prepared) -> list[tuple[str, Any]]:
     """Return the entries of ``failures``, with the causes of a bundle in its place, each with what it was named by."""
-    found: list[tuple[str, Any]] = []
+    entries: list[tuple[str, Any]] = []
     scenario = prepared.scenario
     gpus = scenario.cluster.gpus_of_a_node
     for entry in scenario.failures:
         choice: Any = entry
         is_bundle = choice.use in catalog.bundles()
         causes = choice.expand(catalog.bundle(choice.use), scenario.repair, gpus) if is_bundle else [choice]
-        found += [(choice.use, cause) for cause in causes]
-    return found
+        entries += [(choice.use, cause) for cause in causes]
+    return entries
 
 
 def _rate(prepared: Prepared, entries: list[Any]) -> float | None:

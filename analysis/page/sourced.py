@@ -40,25 +40,25 @@ class SourcedNumber:
     sources: tuple[str, ...]
     formula: str = "a"
 
-    def __add__(self, other: SourcedNumber | float) -> SourcedNumber:
+    def __add__(self, operand: SourcedNumber | float) -> SourcedNumber:
         """Return the sum."""
-        return _combined(self, other, "+", lambda a, b: a + b)
+        return _combined(self, operand, "+", lambda a, b: a + b)
 
-    def __sub__(self, other: SourcedNumber | float) -> SourcedNumber:
+    def __sub__(self, operand: SourcedNumber | float) -> SourcedNumber:
         """Return the difference."""
-        return _combined(self, other, "-", lambda a, b: a - b)
+        return _combined(self, operand, "-", lambda a, b: a - b)
 
-    def __rsub__(self, other: float) -> SourcedNumber:
+    def __rsub__(self, operand: float) -> SourcedNumber:
         """Return the difference to a plain number, such as 1 - a share."""
-        return _combined(SourcedNumber(other, (), _written(other)), self, "-", lambda a, b: a - b)
+        return _combined(SourcedNumber(operand, (), _written(operand)), self, "-", lambda a, b: a - b)
 
-    def __mul__(self, other: SourcedNumber | float) -> SourcedNumber:
+    def __mul__(self, operand: SourcedNumber | float) -> SourcedNumber:
         """Return the product."""
-        return _combined(self, other, "*", lambda a, b: a * b)
+        return _combined(self, operand, "*", lambda a, b: a * b)
 
-    def __truediv__(self, other: SourcedNumber | float) -> SourcedNumber:
+    def __truediv__(self, operand: SourcedNumber | float) -> SourcedNumber:
         """Return the quotient."""
-        return _combined(self, other, "/", lambda a, b: a / b)
+        return _combined(self, operand, "/", lambda a, b: a / b)
 
     def at_most(self, most: float) -> SourcedNumber:
         """Return it, or what it cannot be above."""
@@ -99,27 +99,27 @@ class SourceDocument:
 
     def get(self, *keys: str | int) -> Any:
         """Return what stands at a place; ``None`` where nothing does."""
-        found = self.content
+        value = self.content
         for key in keys:
             try:
-                found = getattr(found, str(key)) if isinstance(found, BaseModel) else found[key]
+                value = getattr(value, str(key)) if isinstance(value, BaseModel) else value[key]
             except (KeyError, IndexError, TypeError, AttributeError):
                 return None
-        return found
+        return value
 
     def at(self, *keys: str | int) -> SourcedNumber | None:
         """Return the number at a place; ``None`` where there is none."""
-        found = self.get(*keys)
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        value = self.get(*keys)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
         pointer = "".join(f"/{str(key).translate(_KEY_OF_A_PLACE)}" for key in keys)
-        return SourcedNumber(found, (f"{self.file}#{pointer}",))
+        return SourcedNumber(value, (f"{self.file}#{pointer}",))
 
     def stated(self, *keys: str | int) -> SourcedNumber:
         """Return the number at a place where every such document has one."""
-        if (found := self.at(*keys)) is None:
+        if (value := self.at(*keys)) is None:
             raise LookupError(f"{self.file} has no number at {'/'.join(map(str, keys))}")
-        return found
+        return value
 
     def ends(self, *keys: str | int) -> tuple[SourcedNumber, SourcedNumber] | None:
         """Return the ends of an interval; ``None`` where there is none."""
@@ -128,9 +128,11 @@ class SourceDocument:
 
     def estimate(self, *keys: str | int, interval: str = "mean_ci95") -> SourcedEstimate | None:
         """Return the mean of a summary or difference with its interval; ``None`` where the mean is null."""
-        mean, ends = self.at(*keys, "mean"), self.ends(*keys, interval)
-        if mean is None:
-            return None
+        return None if self.at(*keys, "mean") is None else self.stated_estimate(*keys, interval=interval)
+
+    def stated_estimate(self, *keys: str | int, interval: str = "mean_ci95") -> SourcedEstimate:
+        """Return the mean of a summary or difference that has one in every such document, with its interval."""
+        mean, ends = self.stated(*keys, "mean"), self.ends(*keys, interval)
         # An interval without a width comes from runs that were all equal, and says nothing about others.
         has_width = ends is not None and ends[1].value - ends[0].value > 1e-9 * abs(mean.value)
         return SourcedEstimate(mean, *ends) if ends is not None and has_width else SourcedEstimate(mean)
@@ -138,34 +140,34 @@ class SourceDocument:
 
 def total(parts: Iterable[SourcedNumber]) -> SourcedNumber | None:
     """Return the sum of numbers; ``None`` without any."""
-    found = list(parts)
-    if not found:
+    numbers = list(parts)
+    if not numbers:
         return None
-    amount = found[0]
-    for part in found[1:]:
+    amount = numbers[0]
+    for part in numbers[1:]:
         amount = amount + part
     return amount
 
 
 def _combined(
-    one: SourcedNumber, other: SourcedNumber | float, sign: str, function: Callable[[float, float], float]
+    left: SourcedNumber, right: SourcedNumber | float, sign: str, function: Callable[[float, float], float]
 ) -> SourcedNumber:
     """Return what an operation makes of two numbers; places that both rest on are named once."""
-    if not isinstance(other, SourcedNumber):
+    if not isinstance(right, SourcedNumber):
         return SourcedNumber(
-            function(one.value, other), one.sources, f"{_whole(one.formula)} {sign} {_whole(_written(other))}"
+            function(left.value, right), left.sources, f"{_whole(left.formula)} {sign} {_whole(_written(right))}"
         )
-    sources = tuple(dict.fromkeys((*one.sources, *other.sources)))
+    sources = tuple(dict.fromkeys((*left.sources, *right.sources)))
     assert len(sources) <= len(string.ascii_lowercase), "one letter for each place"
-    formula = f"{_whole(_renamed(one, sources))} {sign} {_whole(_renamed(other, sources))}"
-    return SourcedNumber(function(one.value, other.value), sources, formula)
+    formula = f"{_whole(_renamed(left, sources))} {sign} {_whole(_renamed(right, sources))}"
+    return SourcedNumber(function(left.value, right.value), sources, formula)
 
 
-def _renamed(found: SourcedNumber, sources: tuple[str, ...]) -> str:
+def _renamed(sourced: SourcedNumber, sources: tuple[str, ...]) -> str:
     """Return a formula with the letters that its places have among others."""
     letters = {letter: string.ascii_lowercase[sources.index(place)] for letter, place in
-               zip(string.ascii_lowercase, found.sources, strict=False)}  # fmt: skip
-    return _LETTER.sub(lambda match: letters[match[0]], found.formula)
+               zip(string.ascii_lowercase, sourced.sources, strict=False)}  # fmt: skip
+    return _LETTER.sub(lambda match: letters[match[0]], sourced.formula)
 
 
 def _whole(formula: str) -> str:
@@ -181,15 +183,15 @@ def _written(value: float) -> str:
 
 
 def number(
-    found: SourcedNumber, form: NumberFormat, interval: Interval | None = None, unit: str | None = None
+    sourced: SourcedNumber, form: NumberFormat, interval: Interval | None = None, unit: str | None = None
 ) -> Number:
     """Return a number as it is stated; an interval [SI] only tells how many digits it has.
 
     Without one, whole numbers are stated to the last digit, others to three; zeros at the end of a number above a
     thousand may be rounded.
     """
-    text = form.plain(found.value, interval, unit) if interval is not None else form.brief(found.value, unit)
-    return Number(text, found.value, form.size, found.sources, found.formula)
+    text = form.plain(sourced.value, interval, unit) if interval is not None else form.brief(sourced.value, unit)
+    return Number(text, sourced.value, form.size, sourced.sources, sourced.formula)
 
 
 def ranged(low: SourcedNumber, high: SourcedNumber, form: NumberFormat) -> Words:
@@ -200,12 +202,12 @@ def ranged(low: SourcedNumber, high: SourcedNumber, form: NumberFormat) -> Words
     return (last,) if same else (first, " to ", last)
 
 
-def worded(found: SourcedEstimate, form: NumberFormat) -> Words:
+def worded(estimate: SourcedEstimate, form: NumberFormat) -> Words:
     """Return a mean with its interval, such as ``93.1 % (92.9 to 93.4)``."""
-    mean = number(found.mean, form, found.interval)
-    if found.low is None or found.high is None:
+    mean = number(estimate.mean, form, estimate.interval)
+    if estimate.low is None or estimate.high is None:
         return (mean,)
-    return (mean, " (", *ranged(found.low, found.high, form._replace(unit="")), ")")
+    return (mean, " (", *ranged(estimate.low, estimate.high, form._replace(unit="")), ")")
 
 
 # ----------------------------------------
@@ -214,13 +216,13 @@ def worded(found: SourcedEstimate, form: NumberFormat) -> Words:
 _PARTS = NumberFormat("%", 0.01)  # parts of a base
 
 
-def apart(found: SourcedEstimate, form: NumberFormat, base: SourcedNumber | None = None) -> Words:
+def apart(difference: SourcedEstimate, form: NumberFormat, base: SourcedNumber | None = None) -> Words:
     """Return the size of a difference: of shares in points, of all else in percent of a base where there is one.
 
     Only shares may be negative: all else falls by 100 % at most.
     """
-    falls = found.mean.value < 0
-    size = found.changed(lambda change: change * -1) if falls else found
+    falls = difference.mean.value < 0
+    size = difference.changed(lambda change: change * -1) if falls else difference
     kind = points_form(form)
     if form.step != "percentage points" and base is not None and base.value > 0:
         most = 1.0 if falls else math.inf
@@ -259,33 +261,33 @@ def bracket(
     first, last = ends
     if first is None and last is None:
         return inside
-    below = [place for place, one in enumerate(numbers) if first is not None and one <= first]
-    above = [place for place, one in enumerate(numbers) if last is not None and one >= last]
+    below = [place for place, value in enumerate(numbers) if first is not None and value <= first]
+    above = [place for place, value in enumerate(numbers) if last is not None and value >= last]
     return (min(below[-1], inside[0]) if below else None), (max(above[0], inside[1]) if above else None)
 
 
 def line(*parts: Words | Number | str) -> Words:
     """Return parts of a text as one."""
-    found: list[str | Number] = []
+    pieces: list[str | Number] = []
     for part in parts:
-        found += [part] if isinstance(part, str | Number) else part
-    return tuple(part for part in found if part != "")
+        pieces += [part] if isinstance(part, str | Number) else part
+    return tuple(part for part in pieces if part != "")
 
 
 def sentence(*parts: Words | Number | str) -> Words:
     """Return parts of a text as a sentence: with a capital at its start and a full stop at its end."""
-    found = line(*parts)
-    first = found[0] if found else ""
-    return (capital(first), *found[1:], ".") if isinstance(first, str) else (*found, ".")
+    words = line(*parts)
+    first = words[0] if words else ""
+    return (capital(first), *words[1:], ".") if isinstance(first, str) else (*words, ".")
 
 
 def listed(parts: Sequence[Words], last: str = " and ") -> Words:
     """Return texts as a list, with something between the last two; each that occurs is named once."""
-    kept = list(dict.fromkeys(parts))
-    found: list[Words | str] = []
-    for place, words in enumerate(kept):
-        found += [words] if not place else [last if place == len(kept) - 1 else ", ", words]
-    return line(*found)
+    distinct = list(dict.fromkeys(parts))
+    pieces: list[Words | str] = []
+    for place, words in enumerate(distinct):
+        pieces += [words] if not place else [last if place == len(distinct) - 1 else ", ", words]
+    return line(*pieces)
 
 
 def either(parts: Iterable[Words]) -> Words:
@@ -293,7 +295,7 @@ def either(parts: Iterable[Words]) -> Words:
     return listed(list(parts), " or ")
 
 
-def whole(found: SourcedNumber, *, up: bool) -> SourcedNumber:
+def whole(sourced: SourcedNumber, *, up: bool) -> SourcedNumber:
     """Return the next whole number above or below."""
     turn, name = (math.ceil, "ceil") if up else (math.floor, "floor")
-    return SourcedNumber(float(turn(found.value)), found.sources, f"{name}({found.formula})")
+    return SourcedNumber(float(turn(sourced.value)), sourced.sources, f"{name}({sourced.formula})")

@@ -332,8 +332,7 @@ def test_a_share_that_may_be_anything_is_not_resolved() -> None:
     found = IndexEstimate(value=0.6, ci95=(0.0, 1.0))
     assert _share(found) == "not resolved"
     assert _share(IndexEstimate(value=0.6, ci95=(0.5, 0.7))).startswith("60 %")
-    content = SimpleNamespace(indices=SimpleNamespace(samples=64))
-    assert _more_rows(content, found) == "with 64 samples; about 256 would"  # type: ignore[arg-type]
+    assert _more_rows(64, found) == "with 64 samples; about 256 would"
 
 
 def test_what_takes_a_great_many_runs_has_other_ways() -> None:

@@ -438,7 +438,7 @@ def test_small_steps_are_drawn_together_with_an_interval_of_their_own() -> None:
     assert found is not None
     assert [step.bucket for step in found.drawn] == [JOB_BUCKETS[1], JOB_BUCKETS[4], "others"]
     total = shares[0].sum()
-    rest = found.drawn[-1].found
+    rest = found.drawn[-1].difference
     assert rest is not None
     assert rest.mean == pytest.approx(-5.0 / total, rel=1e-6)
     assert rest.ci95 is None, "together they are the same in all replications"
@@ -453,8 +453,8 @@ def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
         found = bridge_of(first, second)
         assert found is not None
         for step in found.steps:
-            assert step.found is not None
-            low, high = step.found.ci95
+            assert step.difference is not None
+            low, high = step.difference.ci95
             held += low <= truth[JOB_BUCKETS.index(step.bucket)] <= high
             trials += 1
     # Four standard deviations of a binomial; buckets of one replication are independent here.
@@ -838,6 +838,6 @@ def test_paired_differences_are_what_the_bridge_uses() -> None:
         ratios: Any = [[(one.amount, one.base) for one in each] for each in pairs]
         wanted = difference(ratios[0], ratios[1])
         assert wanted is not None
-        assert step.found is not None
+        assert step.difference is not None
         assert step.gain == pytest.approx(wanted.mean, abs=1e-14)
-        assert step.found.ci95 == pytest.approx(wanted.ci95)
+        assert step.difference.ci95 == pytest.approx(wanted.ci95)

@@ -5,25 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ettrick.analysis.amounts import (
-    COUNT,
-    PERCENT,
-    NumberFormat,
-    capital,
-    ends_of,
-    label_text,
-    time_form,
-)
-from ettrick.analysis.page.chapters.answer import (
-    IN_TIME,
-    KEY,
-    MOST_NAMED,
-    AnswerText,
-    brief,
-    curves,
-)
+from ettrick.analysis.amounts import COUNT, PERCENT, NumberFormat, capital, ends_of, label_text, time_form
+from ettrick.analysis.page.chapters.answer import IN_TIME, KEY, MOST_NAMED, AnswerText, brief, curves
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.model import Column, Figure, Number, TableBlock, grid, joined, plain
 from ettrick.analysis.page.sourced import (
@@ -56,44 +41,45 @@ if TYPE_CHECKING:
 _LARGE = 1000.0  # what is counted from which on it is not stated to the last one
 
 
-def crossover(asked: Asked[typed.CrossoverAnswer]) -> AnswerText | None:
+def crossover(question: Asked[typed.CrossoverAnswer]) -> AnswerText | None:
     """Return who is best where; ``None`` where nobody is."""
-    races = asked.answer.lines
+    races = question.answer.lines
     if not races:
         return None
     texts = []
     for index, race in enumerate(races):
-        where, course = asked.where(race.at), _course(asked, index)
+        where, course = question.where(race.at), _course(question, index)
         texts.append(line("with ", where, " ", course) if where else course)
     last, stage = races[-1], races[-1].best[-1]
-    where, at = asked.where(last.at), {**last.at, asked.answer.along: stage.value}
+    where, at = question.where(last.at), {**last.at, question.answer.along: stage.value}
     return AnswerText(
         sentence(*brief(texts[-1], texts[:-1])),
-        line("with " if where else "", where, " " if where else "", _in_short(asked, len(races) - 1)),
-        asked.cell({**at, asked.answer.between: stage.best}),
-        next((asked.cell({**at, asked.answer.between: name}) for name in stage.order[1:]), None),
+        line("with " if where else "", where, " " if where else "", _in_short(question, len(races) - 1)),
+        question.cell({**at, question.answer.between: stage.best}),
+        next((question.cell({**at, question.answer.between: name}) for name in stage.order[1:]), None),
     )
 
 
-def crossover_table(asked: Asked[typed.CrossoverAnswer]) -> TableBlock:
+def crossover_table(question: Asked[typed.CrossoverAnswer]) -> TableBlock:
     """Return who is best at each value, how far ahead, and who may be as good."""
-    races, along = asked.answer.lines, asked.answer.along
+    races, along = question.answer.lines, question.answer.along
     rows = [({**race.at, along: stage.value}, (stage, index, position))
             for index, race in enumerate(races) for position, stage in enumerate(race.best)]  # fmt: skip
-    return asked.table([*races[-1].at, along], rows, (
+    return question.table([*races[-1].at, along], rows, (
         Column("Best", lambda row: label_text(row[0].best), is_number=False),
-        Column("Ahead of the second", lambda row: plain(_stage_lead(asked, *row[1:]))
+        Column("Ahead of the second", lambda row: plain(_stage_lead(question, *row[1:]))
                if len(row[0].may_be_best) == 1 else "not resolved"),
         Column("May be as good", lambda row: ", ".join(
             label_text(name) for name in row[0].may_be_best if name != row[0].best), is_number=False),
     ))  # fmt: skip
 
 
-def crossover_picture(asked: Asked[typed.CrossoverAnswer]) -> Draw:
+def crossover_picture(question: Asked[typed.CrossoverAnswer]) -> Draw:
     """Return what draws the metric along the axis, with the places where another one becomes the best."""
-    races = asked.answer.lines
-    edges = [(handover.at, f"{handover.latter} ahead") for handover in races[-1].crossings if handover.at is not None]
-    return curves(asked, asked.answer.along, between=asked.answer.between, edges=edges if len(races) == 1 else ())
+    races = question.answer.lines
+    crossings = races[-1].crossings if len(races) == 1 else ()
+    edges = [(handover.at, f"{handover.latter} ahead") for handover in crossings if handover.at is not None]
+    return curves(question, question.answer.along, between=question.answer.between, edges=edges)
 
 
 _MOST_SPANS = 3  # parts of an axis that a sentence tells
@@ -120,70 +106,71 @@ def _spans(race: typed.RaceSummary) -> list[_Span]:
     return [_Span([stage for span in alike for stage in span.stages], alike[0].names) for alike in merged]
 
 
-def _span_who(asked: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
-    axis, most = asked.answer.between, MOST_NAMED + 1
-    names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
+def _span_who(question: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
+    axis, most = question.answer.between, MOST_NAMED + 1
+    names = [question.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
     who = either(names if len(names) == len(span.names) else [*names, ("others",)])
-    return who if plain(names[0]).startswith("“") else asked.with_name(axis, who)
+    return who if plain(names[0]).startswith("“") else question.with_name(axis, who)
 
 
-def _course(asked: Asked[typed.CrossoverAnswer], index: int) -> Words:
+def _course(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
     """Return who is best from where to where, by how much at the end, and where the best changes at last."""
-    race = asked.answer.lines[index]
+    race = question.answer.lines[index]
     spans = _spans(race)
     parts: list[Words] = []
     for span in spans if len(spans) <= _MOST_SPANS else (spans[0], spans[-1]):
         is_open = len(span.names) > 1
         verb = " (not distinguished)" if is_open and parts else ""
         if not parts:
-            verb = f" {'may have' if is_open else 'has'} the {asked.most} {asked.what}"
-        parts.append(line("then " if parts else "", _span_who(asked, span), verb, " ", _from_to(asked, span)))
-    lead = _stage_lead(asked, index, len(race.best) - 1) if len(spans[-1].names) == 1 else ()
-    ahead = line(", ahead by ", lead, " with ", asked.named(asked.answer.along, race.best[-1].value)) if lead else ()
-    at = _handover_place(asked, index) if len(spans) > 1 else ()
+            verb = f" {'may have' if is_open else 'has'} the {question.most} {question.what}"
+        parts.append(line("then " if parts else "", _span_who(question, span), verb, " ", _from_to(question, span)))
+    lead = _stage_lead(question, index, len(race.best) - 1) if len(spans[-1].names) == 1 else ()
+    end = question.named(question.answer.along, race.best[-1].value)
+    ahead = line(", ahead by ", lead, " with ", end) if lead else ()
+    at = _handover_place(question, index) if len(spans) > 1 else ()
     return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at else ()))
 
 
-def _from_to(asked: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
-    along, first, last = asked.answer.along, span.stages[0].value, span.stages[-1].value
-    return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
+def _from_to(question: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
+    along, first, last = question.answer.along, span.stages[0].value, span.stages[-1].value
+    return line("at ", question.named(along, first)) if first == last else question.extent(along, first, last)
 
 
-def _handover_place(asked: Asked[typed.CrossoverAnswer], index: int) -> Words:
+def _handover_place(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
     """Return about where the best changes at last, on a straight line between two values; empty where it does not."""
-    placed = [(position, handover) for position, handover in enumerate(asked.answer.lines[index].crossings)
+    placed = [(position, handover) for position, handover in enumerate(question.answer.lines[index].crossings)
               if handover.at is not None]  # fmt: skip
-    at = asked.at("lines", index, "crossings", placed[-1][0], "at") if placed else None
+    at = question.at("lines", index, "crossings", placed[-1][0], "at") if placed else None
     if at is None:
         return ()
-    form = asked.axis_form(asked.answer.along, at.value)
+    form = question.axis_form(question.answer.along, at.value)
     # Of what is counted no decimals, and no more digits than what is between two values deserves.
     digits = form._replace(is_whole=False) if form.is_whole and at.value >= _LARGE else form
     about = number(at, digits, ends_of(placed[-1][1].at_ci95))
-    return line("about ", asked.with_name(asked.answer.along, (about,)))
+    return line("about ", question.with_name(question.answer.along, (about,)))
 
 
-def _stage_lead(asked: Asked[typed.CrossoverAnswer], index: int, position: int) -> Words:
+def _stage_lead(question: Asked[typed.CrossoverAnswer], index: int, position: int) -> Words:
     """Return by how much the best is ahead of the second at a value, in GPU-years too; empty without a second."""
-    race, keys = asked.answer.lines[index], ("lines", index, "best", position)
-    lead = asked.difference(*keys, "ahead_of_second")
+    race, keys = question.answer.lines[index], ("lines", index, "best", position)
+    lead = question.difference(*keys, "ahead_of_second")
     if lead is None:
         return ()
-    at = {**race.at, asked.answer.along: race.best[position].value}
-    cells = [asked.cell({**at, asked.answer.between: name}) for name in race.best[position].order[:2]]
-    years = asked.gpu_years(lead, *cells) if len(cells) == 2 else ()
-    return line(asked.apart(lead, asked.at(*keys, "mean")), years)
+    at = {**race.at, question.answer.along: race.best[position].value}
+    cells = [question.cell({**at, question.answer.between: name}) for name in race.best[position].order[:2]]
+    years = question.gpu_years(lead, *cells) if len(cells) == 2 else ()
+    return line(question.apart(lead, question.at(*keys, "mean")), years)
 
 
-def _in_short(asked: Asked[typed.CrossoverAnswer], index: int) -> Words:
-    spans, at = _spans(asked.answer.lines[index]), _handover_place(asked, index)
-    first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
-    highest = f" the {asked.most} {asked.what}"
+def _in_short(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
+    spans, at = _spans(question.answer.lines[index]), _handover_place(question, index)
+    first, last = (_span_who(question, span) for span in (spans[0], spans[-1]))
+    highest = f" the {question.most} {question.what}"
     if at and len(spans) > 1 and len(spans[-1].names) == 1:
         return line("beyond ", at, " ", last, " has", highest)
     verb = " has" if len(spans) == 1 and len(spans[0].names) == 1 else " may have"
-    rest = line(", ", last, " ", _from_to(asked, spans[-1])) if len(spans) > 1 else ()
-    return line(first, verb, highest, " ", _from_to(asked, spans[0]), rest)
+    rest = line(", ", last, " ", _from_to(question, spans[-1])) if len(spans) > 1 else ()
+    return line(first, verb, highest, " ", _from_to(question, spans[0]), rest)
 
 
 # ----------------------------------------
@@ -216,9 +203,9 @@ class _Need(NamedTuple):
         return 1, -at if self.holds else at
 
 
-def _needs(asked: Asked[typed.ThresholdAnswer]) -> list[_Need]:
+def _needs(question: Asked[typed.ThresholdAnswer]) -> list[_Need]:
     """Return what each line takes, least first."""
-    needs = [_need(index, line) for index, line in enumerate(asked.answer.lines) if line.points]
+    needs = [_need(index, line) for index, line in enumerate(question.answer.lines) if line.points]
     return sorted(needs, key=lambda need: need.hardness)
 
 
@@ -230,68 +217,68 @@ def _need(index: int, line: typed.ConditionLine) -> _Need:
     return _Need(index, line, end[0] if holds and end else begin[-1] if begin else None, holds)
 
 
-def threshold(asked: Asked[typed.ThresholdAnswer]) -> AnswerText | None:
+def threshold(question: Asked[typed.ThresholdAnswer]) -> AnswerText | None:
     """Return what it takes, the combination that takes least first; ``None`` where nothing is known along the axis."""
-    settings = _settings(asked)
+    settings = _settings(question)
     if settings:
-        return _likely(asked, settings)
-    needs = _needs(asked)
+        return _likely(question, settings)
+    needs = _needs(question)
     if not needs:
         return None
-    answer, title = _one_need(asked, needs[0]) if len(needs) == 1 else _many_needs(asked, needs)
+    answer, title = _one_need(question, needs[0]) if len(needs) == 1 else _many_needs(question, needs)
     chosen = next((need for need in needs if need.crossing is not None), needs[0])
-    cells = _need_cell(asked, chosen), _need_cell(asked, chosen, holds=False)
-    return AnswerText(answer, title, *cells, band=_need_band(asked, chosen))
+    cells = _need_cell(question, chosen), _need_cell(question, chosen, holds=False)
+    return AnswerText(answer, title, *cells, band=_need_band(question, chosen))
 
 
-def _one_need(asked: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[Words, Words]:
-    what, condition = _need_words(asked, need, is_first=True), _condition(asked)
-    goal = line("for ", asked.subject, " to be ", condition, ", ")
-    return sentence(goal, what, _reliability(asked, need), _unsure(asked, need)), line(what, " for ", condition)
+def _one_need(question: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[Words, Words]:
+    what, condition = _need_words(question, need, is_first=True), _condition(question)
+    goal = line("for ", question.subject, " to be ", condition, ", ")
+    return sentence(goal, what, _reliability(question, need), _unsure(question, need)), line(what, " for ", condition)
 
 
-def _many_needs(asked: Asked[typed.ThresholdAnswer], needs: Sequence[_Need]) -> tuple[Words, Words]:
-    where = [asked.where(need.line.at) for need in needs]
-    today = _today(asked)
+def _many_needs(question: Asked[typed.ThresholdAnswer], needs: Sequence[_Need]) -> tuple[Words, Words]:
+    where = [question.where(need.line.at) for need in needs]
+    today = _today(question)
     if today:
-        shorts = [line(place, ": ", _rate_short(asked, need)) for place, need in zip(where, needs, strict=True)]
+        shorts = [line(place, ": ", _rate_short(question, need)) for place, need in zip(where, needs, strict=True)]
         shorts[-1] = line("hardest is ", shorts[-1])
         return sentence(*brief(line(today, "; best is ", shorts[0]), shorts[1:])), today
-    texts = [line("with ", place, ", ", _need_words(asked, need, is_first=need is needs[0]))
+    texts = [line("with ", place, ", ", _need_words(question, need, is_first=need is needs[0]))
              for place, need in zip(where, needs, strict=True)]  # fmt: skip
-    goal = line("for ", asked.subject, " to be ", _condition(asked), ", ")
+    goal = line("for ", question.subject, " to be ", _condition(question), ", ")
     answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
-    return answer, line(texts[0], "; ", texts[-1], " for ", _condition(asked))
+    return answer, line(texts[0], "; ", texts[-1], " for ", _condition(question))
 
 
-def _need_words(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
+def _need_words(question: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes; what is the same for all lines is said of the first one alone."""
     if need.crossing is None:
         points = need.line.points
-        extent = asked.extent(asked.answer.along, points[0].value, points[-1].value)
+        extent = question.extent(question.answer.along, points[0].value, points[-1].value)
         amount = "any" if need.holds else "no"
         return line(amount, " evaluated value is enough", *((" (", extent, ")") if is_first else ()))
-    words = _rate if asked.is_factor(asked.answer.along) else _amount
-    return words(asked, need, is_first=is_first)
+    words = _rate if question.is_factor(question.answer.along) else _amount
+    return words(question, need, is_first=is_first)
 
 
-def _today(asked: Asked[typed.ThresholdAnswer]) -> Words:
+def _today(question: Asked[typed.ThresholdAnswer]) -> Words:
     """Return in how many combinations the condition holds at the stated failure rate; empty along another axis."""
-    points = [point for line in asked.answer.lines for point in line.points if point.value == "1"]
-    if not points or not asked.is_factor(asked.answer.along):
+    points = [point for line in question.answer.lines for point in line.points if point.value == "1"]
+    if not points or not question.is_factor(question.answer.along):
         return ()
-    source = f"{asked.places.file}#/answers/{asked.position}/data/lines/*/points/*?value=1"
+    source = f"{question.places.file}#/answers/{question.position}/data/lines/*/points/*?value=1"
     holding = SourcedNumber(float(sum(point.holds for point in points)), (f"{source}&holds=true",))
-    return line(asked.subject, " is ", _condition(asked), " today in ", number(holding, COUNT), " of ",
+    return line(question.subject, " is ", _condition(question), " today in ", number(holding, COUNT), " of ",
                 number(SourcedNumber(float(len(points)), (source,)), COUNT), " combinations")  # fmt: skip
 
 
-def _rate_short(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
+def _rate_short(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     if need.crossing is None:
         return ("any evaluated rate" if need.holds else "no evaluated rate",)
-    is_higher, times = _times(asked, need)
+    is_higher, times = _times(question, need)
     if is_higher:
-        mtti = asked.at(*need.keys, "mtti_s")
+        mtti = question.at(*need.keys, "mtti_s")
         hours = () if mtti is None else (" (MTTI ", number(mtti, time_form(mtti.value)), ")")
         return line("MTBF ", times, " as high", hours)
     return line("up to " if need.holds else "from ", times, " the rate")
@@ -300,20 +287,20 @@ def _rate_short(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
 _RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
 
 
-def _reliability(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
+def _reliability(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return the MTTI and the MTBF that a line takes; empty along an axis that is no failure rate."""
-    mtti, per_gpu, per_node = (asked.at(*need.keys, key) for key, _ in _RELIABILITY)
+    mtti, per_gpu, per_node = (question.at(*need.keys, key) for key, _ in _RELIABILITY)
     if mtti is None or per_gpu is None or per_node is None:
         return ()
     return line("; that is an MTTI of ", number(mtti, time_form(mtti.value)), ", or an MTBF of ",
                 number(per_gpu, _HOURS), " per GPU and ", number(per_node, _HOURS), " per node")  # fmt: skip
 
 
-def threshold_table(asked: Asked[typed.ThresholdAnswer]) -> TableBlock | None:
+def threshold_table(question: Asked[typed.ThresholdAnswer]) -> TableBlock | None:
     """Return where the condition holds in each combination of the other axes, and how sure that is."""
-    if _settings(asked):
+    if _settings(question):
         return None
-    needs = _needs(asked)
+    needs = _needs(question)
 
     def column(title: str, text: Callable[[_Need], str]) -> Column[_Need]:
         return Column(title, text, any(map(text, needs)))
@@ -323,40 +310,40 @@ def threshold_table(asked: Asked[typed.ThresholdAnswer]) -> TableBlock | None:
             _HOURS.brief(time) for crossing in need.line.crossings if (time := getattr(crossing, key)) is not None
         ))  # fmt: skip
 
-    where = f"{capital(asked.title(asked.answer.along))} for {plain(_condition(asked))}"
-    return asked.table(list(asked.answer.lines[0].at), [(need.line.at, need) for need in needs], (
-        column(where, lambda need: _places_text(asked, need)),
-        column("95 % interval", lambda need: _intervals_text(asked, need, "at_ci95")),
-        column("90 % band of unknown inputs", lambda need: _intervals_text(asked, need, "band90")),
+    where = f"{capital(question.title(question.answer.along))} for {plain(_condition(question))}"
+    return question.table(list(question.answer.lines[0].at), [(need.line.at, need) for need in needs], (
+        column(where, lambda need: _places_text(question, need)),
+        column("95 % interval", lambda need: _intervals_text(question, need, "at_ci95")),
+        column("90 % band of unknown inputs", lambda need: _intervals_text(question, need, "band90")),
         column("With 95 % confidence", _certain_text),
         *itertools.starmap(times, _RELIABILITY),
     ))  # fmt: skip
 
 
-def _places_text(asked: Asked[typed.ThresholdAnswer], need: _Need) -> str:
+def _places_text(question: Asked[typed.ThresholdAnswer], need: _Need) -> str:
     """Return from where to where the condition holds."""
     words = ["from" if crossing.begins else "to" if index else "up to"
              for index, crossing in enumerate(need.line.crossings)]  # fmt: skip
-    places = [_place_text(asked, crossing, crossing.at) for crossing in need.line.crossings]
+    places = [_place_text(question, crossing, crossing.at) for crossing in need.line.crossings]
     text = " ".join(f"{word} {place}" for word, place in zip(words, places, strict=True))
     return text or ("any evaluated value" if need.holds else "no evaluated value")
 
 
-def _place_text(asked: Asked[typed.ThresholdAnswer], crossing: typed.CrossingSummary, at: float) -> str:
+def _place_text(question: Asked[typed.ThresholdAnswer], crossing: typed.CrossingSummary, at: float) -> str:
     """Return a place on the axis; of what is counted the first, or the last, with which the condition holds."""
-    form = asked.axis_form(asked.answer.along, at)
+    form = question.axis_form(question.answer.along, at)
     if form.is_whole:
         at = math.ceil(at - 1e-9) if crossing.begins else math.floor(at + 1e-9)
     return form.plain(at)
 
 
-def _intervals_text(asked: Asked[typed.ThresholdAnswer], need: _Need, key: str) -> str:
+def _intervals_text(question: Asked[typed.ThresholdAnswer], need: _Need, key: str) -> str:
     """Return between which places each crossing is; one that is not known lies beyond what was evaluated."""
     points, texts = need.line.points, []
     for crossing in need.line.crossings:
         ends: Sequence[float | None] | None = getattr(crossing, key)
         if ends is not None:
-            low, high = (None if end is None else _place_text(asked, crossing, end) for end in ends)
+            low, high = (None if end is None else _place_text(question, crossing, end) for end in ends)
             first = low or f"below {label_text(points[0].value)}"
             texts.append(f"{first} to {high or f'above {label_text(points[-1].value)}'}")
     return ", ".join(texts)
@@ -367,44 +354,44 @@ def _certain_text(need: _Need) -> str:
     return f"{certain[0]} to {certain[-1]}" if len(certain) > 1 else "".join(certain) or "nowhere"
 
 
-def _condition(asked: Asked[typed.ThresholdAnswer]) -> Words:
-    key = "at_most" if asked.answer.at_least is None else "at_least"
-    level = asked.stated(key)
-    return line(key.replace("_", " "), " ", number(level, asked.form)._replace(text=asked.form.exact(level.value)))
+def _condition(question: Asked[typed.ThresholdAnswer]) -> Words:
+    key = "at_most" if question.answer.at_least is None else "at_least"
+    level, form = question.stated(key), question.form
+    return line(key.replace("_", " "), " ", number(level, form)._replace(text=form.exact(level.value)))
 
 
-def _amount(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
+def _amount(question: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes, as a span of values of which two were evaluated; the name of the axis is said once."""
-    along, span = asked.answer.along, _need_span(asked, need)
-    straight = _straight(asked, need) if len(asked.answer.lines) == 1 else ()
-    if not asked.is_counted(along):
-        start = f"{asked.title(along)} must be " if is_first else ""
+    along, span = question.answer.along, _need_span(question, need)
+    straight = _straight(question, need) if len(question.answer.lines) == 1 else ()
+    if not question.is_counted(along):
+        start = f"{question.title(along)} must be " if is_first else ""
         return line(start, "at most something " if need.holds else "at least something ", span, straight)
-    named = asked.with_name(along, span) if is_first else span
+    named = question.with_name(along, span) if is_first else span
     return line("it takes " if is_first else "", "at most " if need.holds else "", named, straight)
 
 
-def _need_span(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
+def _need_span(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return between which values a line passes the level; of what is counted, which of them it may be."""
-    along, points = asked.answer.along, need.line.points
+    along, points = question.answer.along, need.line.points
     first, last = _bracket(need)
-    if asked.is_counted(along):
-        return _counted_span(asked, need, first, last)
-    low, high = (asked.value(along, points[end or 0].value) for end in (first, last))
+    if question.is_counted(along):
+        return _counted_span(question, need, first, last)
+    low, high = (question.value(along, points[end or 0].value) for end in (first, last))
     if last is None:
-        return line("more than ", asked.value(along, points[-1].value) if first is None else low)
+        return line("more than ", question.value(along, points[-1].value) if first is None else low)
     return line("less than ", high) if first is None else line("between ", low, " and ", high)
 
 
-def _counted_span(asked: Asked[typed.ThresholdAnswer], need: _Need, first: int | None, last: int | None) -> Words:
+def _counted_span(question: Asked[typed.ThresholdAnswer], need: _Need, first: int | None, last: int | None) -> Words:
     """Return which of the counted values it may be: behind the last below the level, or before the first above it."""
-    low, high = (None if end is None else asked.at("lines", need.position, "points", end, "number")
+    low, high = (None if end is None else question.at("lines", need.position, "points", end, "number")
                  for end in (first, last))  # fmt: skip
     low = low + 1.0 if low is not None and not need.holds else low
     high = high - 1.0 if high is not None and need.holds else high
     if low is not None and high is not None and low.value == high.value:
         return (number(low, COUNT),)
-    ends = [asked.value(asked.answer.along, need.line.points[end].value) for end in (0, -1)]
+    ends = [question.value(question.answer.along, need.line.points[end].value) for end in (0, -1)]
     fewest = line("fewer than ", ends[0]) if low is None else (number(low, COUNT),)
     return listed([fewest, line("more than ", ends[1]) if high is None else (number(high, COUNT),)], " to ")
 
@@ -416,89 +403,85 @@ def _bracket(need: _Need) -> tuple[int | None, int | None]:
     return bracket([point.number for point in points], (first, last), crossing.at_ci95 or (None, None))
 
 
-def _straight(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
-    at = _turned(asked, need, "at")
-    assert at is not None, "a crossing has a place"
-    return (" (about ", number(at, asked.axis_form(asked.answer.along, at.value)), " on a straight line)")
+def _straight(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
+    return (" (about ", _turned(question, need, question.stated(*need.keys, "at")), " on a straight line)")
 
 
-def _rate(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
+def _rate(question: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return how much higher the MTBF must be in a line, or how much more frequent failures may be."""
-    is_higher, times = _times(asked, need)
-    evaluated = _evaluated(asked, need, is_higher=is_higher) if is_first else ()
-    stated = f" that of “{asked.document.scenario}”" if is_first else ""
+    is_higher, times = _times(question, need)
+    evaluated = _evaluated(question, need, is_higher=is_higher) if is_first else ()
+    stated = f" that of “{question.document.scenario}”" if is_first else ""
     if is_higher:
         return line("the MTBF must be about ", times, stated or " as high", evaluated)
     verb = "the failure rate may be about " if need.holds else "the failure rate must be at least about "
     return line(verb, times, stated or " as high", evaluated)
 
 
-def _times(asked: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[bool, Number]:
+def _times(question: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[bool, Number]:
     """Return whether the MTBF must be higher, and by which factor; else how many times as frequent failures may be."""
-    at, ends = asked.stated(*need.keys, "at"), asked.ends(*need.keys, "at_ci95")
+    at, ends = question.stated(*need.keys, "at"), question.ends(*need.keys, "at_ci95")
     is_higher = need.holds and at.value < 1
     if is_higher:
         at, ends = _ONE / at, ends and (_ONE / ends[1], _ONE / ends[0])
     return is_higher, number(at, _TIMES, ends and (ends[0].value, ends[1].value))
 
 
-def _evaluated(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_higher: bool) -> Words:
+def _evaluated(question: Asked[typed.ThresholdAnswer], need: _Need, *, is_higher: bool) -> Words:
     """Return the two rates that were evaluated next to where a line passes the level; empty where one is beyond all."""
     first, last = _bracket(need)
     if first is None or last is None:
         return ()
-    texts = [asked.value(asked.answer.along, need.line.points[index].value) for index in (first, last)]
-    rates = [asked.at("lines", need.position, "points", index, "number") for index in (last, first)]
+    texts = [question.value(question.answer.along, need.line.points[index].value) for index in (first, last)]
+    rates = [question.at("lines", need.position, "points", index, "number") for index in (last, first)]
     if is_higher:
         texts = [(number(_ONE / rate, _BARE),) for rate in rates if rate is not None and rate.value]
     return line(" (evaluated: ", listed(texts), ")")
 
 
-def _turned(asked: Asked[typed.ThresholdAnswer], need: _Need, *keys: str | int) -> SourcedNumber | None:
+def _turned(question: Asked[typed.ThresholdAnswer], need: _Need, at: SourcedNumber) -> Number:
     """Return a place of a crossing; of what is counted the first whole number behind it, or the last one before."""
-    at = asked.at(*need.keys, *keys)
-    if at is None or not asked.axis_form(asked.answer.along, at.value).is_whole:
-        return at
-    return whole(at, up=not need.holds)
+    form = question.axis_form(question.answer.along, at.value)
+    return number(whole(at, up=not need.holds) if form.is_whole else at, form)
 
 
-def _unsure(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
+def _unsure(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return that it is nowhere sure, where that is so; empty elsewhere."""
     points = need.line.points
     holding = [index for index, point in enumerate(points) if point.holds]
     if not holding or any(point.holds_with_certainty for point in points):
         return ()
-    ends = asked.ends("lines", need.position, "points", holding[-1], "mean_ci95")
+    ends = question.ends("lines", need.position, "points", holding[-1], "mean_ci95")
     if ends is None:
         return ()
-    is_unknown = asked.answer.over == "parameters" and points[holding[-1]].band90 is not None
+    is_unknown = question.answer.over == "parameters" and points[holding[-1]].band90 is not None
     why = "with what is not known exactly" if is_unknown else "with so few simulated runs"
-    where = asked.named(asked.answer.along, points[holding[-1]].value)
+    where = question.named(question.answer.along, points[holding[-1]].value)
     return line(
-        "; ", why, " that is not resolved at any evaluated value (", ranged(*ends, asked.form), " at ", where, ")"
+        "; ", why, " that is not resolved at any evaluated value (", ranged(*ends, question.form), " at ", where, ")"
     )
 
 
-def _need_band(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
+def _need_band(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return between which places unknown inputs move the answer; empty where that is not stated."""
     if need.crossing is None or need.line.crossings[need.crossing].band90 is None:
         return ()
-    along = asked.answer.along
+    along = question.answer.along
     ends: list[Words] = []
-    for index, word in ((0, "fewer than " if asked.is_counted(along) else "less than "), (-1, "more than ")):
-        at = _turned(asked, need, "band90", abs(index))
-        beyond = line(word, asked.value(along, need.line.points[index].value))
-        ends.append(beyond if at is None else (number(at, asked.axis_form(along, at.value)),))
-    return line("from ", ends[0], " to ", asked.with_name(along, ends[1]))
+    for index, word in ((0, "fewer than " if question.is_counted(along) else "less than "), (-1, "more than ")):
+        at = question.at(*need.keys, "band90", abs(index))
+        beyond = line(word, question.value(along, need.line.points[index].value))
+        ends.append(beyond if at is None else (_turned(question, need, at),))
+    return line("from ", ends[0], " to ", question.with_name(along, ends[1]))
 
 
-def _need_cell(asked: Asked[typed.ThresholdAnswer], need: _Need, *, holds: bool = True) -> int | None:
+def _need_cell(question: Asked[typed.ThresholdAnswer], need: _Need, *, holds: bool = True) -> int | None:
     """Return the cell that is nearest to what a line takes, on the side where the condition holds, or on the other."""
     index = 0 if need.holds is holds else -1
     label = need.line.points[index].value
     if need.crossing is not None:
         label = need.line.crossings[need.crossing].between[index]
-    return asked.cell({**need.line.at, asked.answer.along: label})
+    return question.cell({**need.line.at, question.answer.along: label})
 
 
 # ----------------------------------------
@@ -520,85 +503,86 @@ class _Setting(NamedTuple):
     share: SourcedNumber
 
 
-def _settings(asked: Asked[typed.ThresholdAnswer]) -> list[_Setting]:
+def _settings(question: Asked[typed.ThresholdAnswer]) -> list[_Setting]:
     """Return the values along the axis with the runs of their draws; empty where fewer than two have any."""
-    axis, answer = asked.axis(asked.answer.along), asked.answer
-    if asked.metric != IN_TIME or axis is None or len(answer.lines) != 1 or answer.at_least is None:
+    axis, answer = question.axis(question.answer.along), question.answer
+    if question.metric != IN_TIME or axis is None or len(answer.lines) != 1 or answer.at_least is None:
         return []
     settings = []
     for label, place in axis.values:
-        cell = asked.cell({**answer.lines[0].at, axis.name: label})
-        share = asked.rows.mean(cell, IN_TIME, drawn=True)
+        cell = question.cell({**answer.lines[0].at, axis.name: label})
+        share = question.rows.mean(cell, IN_TIME, drawn=True)
         if cell is not None and share is not None:
             settings.append(_Setting(label, place, cell, share))
     return settings if len(settings) > 1 else []
 
 
-def _likely(asked: Asked[typed.ThresholdAnswer], settings: Sequence[_Setting]) -> AnswerText:
+def _likely(question: Asked[typed.ThresholdAnswer], settings: Sequence[_Setting]) -> AnswerText:
     """Return what it takes for a probability over runs and over unknown inputs."""
-    along, level, count = asked.answer.along, asked.answer.at_least or 0.0, len(settings)
+    along, level, count = question.answer.along, question.answer.at_least or 0.0, len(settings)
     first = max((index + 1 for index, setting in enumerate(settings) if setting.share.value < level), default=0)
     if first in (0, count):
-        extent = asked.extent(along, settings[0].label, settings[-1].label)
+        extent = question.extent(along, settings[0].label, settings[-1].label)
         need = line("no" if first else "any", " evaluated value is enough (", extent, ")")
     else:
-        ends = listed([asked.value(along, setting.label) for setting in settings[first - 1 : first + 1]])
-        need = line("it takes ", asked.with_name(along, line("between ", ends)))
+        ends = listed([question.value(along, setting.label) for setting in settings[first - 1 : first + 1]])
+        need = line("it takes ", question.with_name(along, line("between ", ends)))
     shown = settings[max(first - 1, 0) : first + 1]
-    draws, runs = (asked.places.at("cells", settings[0].cell, key) for key in ("draws", "replications"))
+    draws, runs = (question.places.at("cells", settings[0].cell, key) for key in ("draws", "replications"))
     has_runs = draws is not None and runs is not None and draws.value
     total = ("of ", number(draws * runs, COUNT), " runs ") if has_runs and draws and runs else ("of the runs ",)
-    texts = [line(number(setting.share, PERCENT), " with ", asked.value(along, setting.label)) for setting in shown]
-    goal = line("for ", asked.subject, " to be ", _condition(asked), ", ", need, ": ", *total)
+    texts = [line(number(setting.share, PERCENT), " with ", question.value(along, setting.label)) for setting in shown]
+    goal = line("for ", question.subject, " to be ", _condition(question), ", ", need, ": ", *total)
     return AnswerText(
-        joined([sentence(goal, listed(texts), " are in time, unknown inputs drawn"), _central(asked, level)]),
-        line(need, " for ", _condition(asked)),
+        joined([sentence(goal, listed(texts), " are in time, unknown inputs drawn"), _central(question, level)]),
+        line(need, " for ", _condition(question)),
         settings[min(first, count - 1)].cell,
         settings[first - 1].cell if first else None,
-        doubt=_likely_doubt(asked, shown, draws),
+        doubt=_draws_text(question, shown, draws),
     )
 
 
-def _central(asked: Asked[typed.ThresholdAnswer], level: float) -> Words:
+def _central(question: Asked[typed.ThresholdAnswer], level: float) -> Words:
     """Return what would do if all inputs were at their central values; empty if nothing would."""
-    axis, enough = asked.axis(asked.answer.along), ""
+    axis, enough = question.axis(question.answer.along), ""
     for label, _ in reversed(() if axis is None else axis.values):
-        mean = asked.mean(asked.cell({**asked.answer.lines[0].at, asked.answer.along: label}))
+        mean = question.mean(question.cell({**question.answer.lines[0].at, question.answer.along: label}))
         if mean is not None and mean.mean.value < level:
             break
         enough = enough if mean is None else label
-    named = asked.named(asked.answer.along, enough) if enough else ()
+    named = question.named(question.answer.along, enough) if enough else ()
     return sentence("at exactly the central values ", named, " would do") if named else ()
 
 
-def _likely_doubt(asked: Asked[typed.ThresholdAnswer], shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
+def _draws_text(question: Asked[Any], shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
-    titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
+    titles = [(str(axis.title),) for axis in question.document.axes.values() if axis.unknown]
     start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
-    known = sentence(start, *(("draw of them",) if draws is None else ("of ", number(draws, COUNT), " draws of them")))
-    values = [asked.rows.by_draw(setting.cell, IN_TIME) for setting in shown]
+    of_draws = ("draw of them",) if draws is None else ("of ", number(draws, COUNT), " draws of them")
+    statement = sentence(start, *of_draws)
+    values = [question.rows.by_draw(setting.cell, IN_TIME) for setting in shown]
     errors = [_NORMAL * statistics.stdev(means) / math.sqrt(len(means)) for means in values if len(means) > 1]
     few = ("With so few draws such shares are known to a few percentage points only.",)
-    return known if draws is None or max(errors, default=0.0) < _CLOSE else joined([known, few])
+    return statement if draws is None or max(errors, default=0.0) < _CLOSE else joined([statement, few])
 
 
-def threshold_picture(asked: Asked[typed.ThresholdAnswer]) -> Draw:
+def threshold_picture(question: Asked[typed.ThresholdAnswer]) -> Draw:
     """Return what draws the metric along the axis: the share of runs in time with drawn and with central inputs."""
-    settings, axis = _settings(asked), asked.axis(asked.answer.along)
+    settings, axis = _settings(question), question.axis(question.answer.along)
     if not settings or axis is None:
-        return curves(asked, asked.answer.along)
-    level, what = asked.answer.at_least or 0.0, capital(asked.what)
+        return curves(question, question.answer.along)
+    level, what = question.answer.at_least or 0.0, capital(question.what)
 
     def picture(title: str) -> Figure:
         x = tuple(setting.number / axis.size for setting in settings)
-        means = [asked.mean(setting.cell) for setting in settings]
+        means = [question.mean(setting.cell) for setting in settings]
         central = tuple(None if mean is None else 100 * mean.mean.value for mean in means)
         drawn = Series("unknown inputs drawn", x, tuple(100 * setting.share.value for setting in settings), hue=0)
         series = (drawn, Series("central values", x, central, hue=1))
-        levels = ((100 * level, plain(_condition(asked))),)
+        levels = ((100 * level, plain(_condition(question))),)
         rows = [
-            (plain(asked.value(axis.name, setting.label)), plain((number(setting.share, PERCENT),)),
-             "" if mean is None else asked.form.value(mean.mean.value, mean.interval))
+            (plain(question.value(axis.name, setting.label)), plain((number(setting.share, PERCENT),)),
+             "" if mean is None else question.form.value(mean.mean.value, mean.interval))
             for setting, mean in zip(settings, means, strict=True)
         ]  # fmt: skip
         shares = "; ".join(f"{row[1]} with {row[0]}" for row in rows)
@@ -625,80 +609,81 @@ class _Change(NamedTuple):
     base: SourcedNumber | None
 
 
-def trend(asked: Asked[typed.TrendAnswer]) -> AnswerText | None:
+def trend(question: Asked[typed.TrendAnswer]) -> AnswerText | None:
     """Return what the axis changes, the largest change first; ``None`` where no two values have a mean."""
     changes = []
-    for index, course in enumerate(asked.answer.lines):
-        change = asked.difference("lines", index, "whole", "difference")
+    for index, course in enumerate(question.answer.lines):
+        change = question.difference("lines", index, "whole", "difference")
         if change is not None and course.whole is not None:
-            base = asked.at("lines", index, "points", 0, "mean")
+            base = question.at("lines", index, "points", 0, "mean")
             changes.append(_Change(course, course.whole, change, base))
     if not changes:
         return None
     changes.sort(key=lambda change: -abs(change.change.mean.value))
-    largest, along = changes[0], asked.answer.along
-    start = line(asked.extent(along, largest.whole.start, largest.whole.end), " ", asked.subject, " ")
-    texts = [_trend_change(asked, change) for change in changes if change.whole.difference.resolved or not changes[1:]]
+    largest, along = changes[0], question.answer.along
+    start = line(question.extent(along, largest.whole.start, largest.whole.end), " ", question.subject, " ")
+    resolved = [change for change in changes if change.whole.difference.resolved or not changes[1:]]
+    texts = [_trend_change(question, change) for change in resolved]
     texts = texts or [("does not change by more than sampling error, whatever the other values are",)]
-    mostly = _mostly(asked, largest)
+    mostly = _mostly(question, largest)
     return AnswerText(
-        sentence(*brief(line(start, texts[0]), texts[1:], line(mostly, _turn(asked, largest)), before=" and ")),
+        sentence(*brief(line(start, texts[0]), texts[1:], line(mostly, _turn(question, largest)), before=" and ")),
         line(start, texts[0], mostly),
-        asked.cell({**largest.line.at, along: largest.whole.end}),
-        asked.cell({**largest.line.at, along: largest.whole.start}),
+        question.cell({**largest.line.at, along: largest.whole.end}),
+        question.cell({**largest.line.at, along: largest.whole.start}),
     )
 
 
-def _trend_change(asked: Asked[typed.TrendAnswer], change: _Change) -> Words:
-    where = line(" with ", asked.where(change.line.at)) if change.line.at else ""
+def _trend_change(question: Asked[typed.TrendAnswer], change: _Change) -> Words:
+    where = line(" with ", question.where(change.line.at)) if change.line.at else ""
     if not change.whole.difference.resolved:
         is_equal = not change.change.mean.value
         return line("stays the same in every run" if is_equal else "does not change by more than sampling error", where)
-    return line(asked.moved(change.change, change.base), where)
+    return line(question.moved(change.change, change.base), where)
 
 
-def _mostly(asked: Asked[typed.TrendAnswer], change: _Change) -> Words:
+def _mostly(question: Asked[typed.TrendAnswer], change: _Change) -> Words:
     """Return where most of a change happens, if one step makes more than two thirds of it; empty elsewhere."""
     steps, size = change.line.steps, change.change.mean.value
     largest = max(steps, key=lambda step: abs(step.difference.mean))
     if len(steps) < 2 or not size or largest.difference.mean / size < _MOSTLY or not change.whole.difference.resolved:
         return ()
-    ends = [asked.value(asked.answer.along, label) for label in (largest.start, largest.end)]
+    ends = [question.value(question.answer.along, label) for label in (largest.start, largest.end)]
     return line(", mostly from ", ends[0], " to ", ends[1])
 
 
-def _turn(asked: Asked[typed.TrendAnswer], change: _Change) -> Words:
+def _turn(question: Asked[typed.TrendAnswer], change: _Change) -> Words:
     """Return where the metric is best on the way; empty where that is at an end."""
-    points, along = change.line.points, asked.answer.along
-    best = max(points, key=lambda point: (-1 if asked.is_lowest else 1) * point.mean)
+    points, along = change.line.points, question.answer.along
+    best = max(points, key=lambda point: (-1 if question.is_lowest else 1) * point.mean)
     if change.line.course != "turns" or best in (points[0], points[-1]):
         return ()
-    mean = asked.mean(asked.cell({**change.line.at, along: best.value}))
+    mean = question.mean(question.cell({**change.line.at, along: best.value}))
     if mean is None:
         return ()
-    return line("; the ", asked.most, " is ", worded(mean, asked.form), " at ", asked.named(along, best.value))
+    return line("; the ", question.most, " is ", worded(mean, question.form), " at ", question.named(along, best.value))
 
 
 _COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}
 
 
-def trend_table(asked: Asked[typed.TrendAnswer]) -> TableBlock:
+def trend_table(question: Asked[typed.TrendAnswer]) -> TableBlock:
     """Return the course along each line: both ends, the change, the largest step that is resolved, and its kind."""
-    form = asked.shown().form
+    form = question.shown().form
 
     def end(point: typed.TrendPoint) -> str:
         return f"{form.plain(point.mean)} at {label_text(point.value)}"
 
     def change(step: typed.TrendStep) -> str:
-        return f"{asked.change_text(step.difference)}{'' if step.difference.resolved else ', not resolved'}"
+        return f"{question.change_text(step.difference)}{'' if step.difference.resolved else ', not resolved'}"
 
     def largest(course: typed.TrendLine) -> str:
         steps = [step for step in course.steps if step.difference.resolved]
         step = max(steps, key=lambda step: abs(step.difference.mean), default=None)
         return "" if step is None else f"{label_text(step.start)} to {label_text(step.end)}: {change(step)}"
 
-    rows = [(course.at, (course, course.whole)) for course in asked.answer.lines if course.whole is not None]
-    return asked.table(list(asked.answer.lines[0].at), rows, (
+    rows = [(course.at, (course, course.whole)) for course in question.answer.lines if course.whole is not None]
+    return question.table(list(question.answer.lines[0].at), rows, (
         Column("First", lambda row: end(row[0].points[0])),
         Column("Last", lambda row: end(row[0].points[-1])),
         Column("Change", lambda row: change(row[1])),

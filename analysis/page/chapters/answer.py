@@ -69,10 +69,10 @@ class AnswerText(NamedTuple):
 
     answer: Words  # a sentence for who decides
     title: Words  # the same in short: what the picture says
-    # cell, other: the combination that it comes down to, and the one to hold it against; ``None`` where there is no
+    # cell, rival: the combination that it comes down to, and the one to hold it against; ``None`` where there is no
     # such
     cell: int | None = None
-    other: int | None = None
+    rival: int | None = None
     band: Words = ()  # how far what is not known exactly moves it; empty where the answer does not tell
     doubt: Words = ()  # how sure it is, where that is not stated as of others; empty elsewhere
     picture: Draw = lambda _: None  # what draws it, given its title; ``None`` where there is nothing to show
@@ -85,8 +85,8 @@ class AnswerText(NamedTuple):
 
     def drawn(self, key: str = "the-answer") -> Figure | None:
         """Return the picture; ``None`` where there is nothing to show."""
-        found = self.picture(capital(plain(self.title).replace("“", "").replace("”", "")))
-        return None if found is None else replace(found, key=key)
+        figure = self.picture(capital(plain(self.title).replace("“", "").replace("”", "")))
+        return None if figure is None else replace(figure, key=key)
 
 
 IN_TIME = "p_finish_by"  # of a single run it is 0 or 1, which does not scatter
@@ -114,18 +114,18 @@ _ASKED = {
 }
 
 
-def asked_text(asked: AnsweredQuestion[Any]) -> str:
+def asked_text(question: AnsweredQuestion[Any]) -> str:
     """Return what was asked, in a few words."""
-    content, data = asked.content, asked.data
+    content, data = question.content, question.data
     if content["use"] not in _ASKED:  # of another package
         return capital(content["use"].replace("-", " "))
-    level = next((f"{key.replace('_', ' ')} {asked.form.exact(data[key])}" for key in ("at_least", "at_most")
+    level = next((f"{key.replace('_', ' ')} {question.form.exact(data[key])}" for key in ("at_least", "at_most")
                   if key in data), "")  # fmt: skip
     ways = [(key, word) for key, word in (("axis", "by"), ("between", "between"), ("along", "along"),
                                           ("for_each", "for each value of")) if content.get(key)]  # fmt: skip
     names = [[content[key]] if isinstance(content[key], str) else content[key] for key, _ in ways]
-    parts = [f"{word} {' and '.join(map(asked.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
-    what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [asked.metric]))
+    parts = [f"{word} {' and '.join(map(question.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
+    what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [question.metric]))
     over = ["with unknown inputs"] if content.get("over") == "parameters" else []
     return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part)
 
@@ -148,10 +148,10 @@ class CellRows:
     @functools.cached_property
     def _places(self) -> dict[tuple[int, bool], list[int]]:
         """Positions of the rows of each cell, at the central values of unknown inputs and at drawn ones."""
-        found: dict[tuple[int, bool], list[int]] = {}
+        positions: dict[tuple[int, bool], list[int]] = {}
         for place, row in enumerate(self.rows):
-            found.setdefault((int(row["cell"]), row["draw"] != "0"), []).append(place)
-        return found
+            positions.setdefault((int(row["cell"]), row["draw"] != "0"), []).append(place)
+        return positions
 
     def mean(self, cell: int | None, column: str, *, drawn: bool = False) -> SourcedNumber | None:
         """Return the mean of a column over the runs of a cell; ``None`` where a run has no value, or there is none."""
@@ -164,10 +164,10 @@ class CellRows:
 
     def by_draw(self, cell: int, column: str) -> list[float]:
         """Return the mean of a column in each draw of the unknown inputs."""
-        found: dict[str, list[float]] = {}
+        draws: dict[str, list[float]] = {}
         for place in self._places.get((cell, True), []):
-            found.setdefault(self.rows[place]["draw"], []).append(float(self.rows[place][column]))
-        return [statistics.fmean(values) for values in found.values()]
+            draws.setdefault(self.rows[place]["draw"], []).append(float(self.rows[place][column]))
+        return [statistics.fmean(values) for values in draws.values()]
 
 
 # ----------------------------------------
@@ -192,14 +192,14 @@ class AnsweredQuestion(Generic[_Data]):
     @property
     def document(self) -> SweepDocument:
         """All of it."""
-        found: SweepDocument = self.places.content
-        return found
+        document: SweepDocument = self.places.content
+        return document
 
     @property
     def content(self) -> Mapping[str, Any]:
         """What was asked."""
-        found = self.document.answers[self.position]
-        return {"use": found.use, **(found.model_extra or {})}
+        answer = self.document.answers[self.position]
+        return {"use": answer.use, **(answer.model_extra or {})}
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -214,8 +214,8 @@ class AnsweredQuestion(Generic[_Data]):
     @property
     def metric(self) -> str:
         """What it is about; of several metrics the first."""
-        found = self.data.get("metric") or (self.data.get("metrics") or self.document.metrics)[0]
-        return str(found)
+        name = self.data.get("metric") or (self.data.get("metrics") or self.document.metrics)[0]
+        return str(name)
 
     @property
     def is_lowest(self) -> bool:
@@ -264,9 +264,9 @@ class AnsweredQuestion(Generic[_Data]):
         metric = metric or self.metric
         return MetricFormat(metric, metric_words(metric).removeprefix("the "), self.form_of(metric))
 
-    def text(self, found: SourcedEstimate | None, metric: str = "") -> str:
+    def text(self, estimate: SourcedEstimate | None, metric: str = "") -> str:
         """Return a mean with its interval for a table; empty without one."""
-        return "" if found is None else self.shown(metric).form.value(found.mean.value, found.interval)
+        return "" if estimate is None else self.shown(metric).form.value(estimate.mean.value, estimate.interval)
 
     @functools.cached_property
     def varying(self) -> tuple[str, ...]:
@@ -384,9 +384,9 @@ class AnsweredQuestion(Generic[_Data]):
         """Return the same for a row or a legend, without quotes."""
         return plain(self.some(places, *axes)).replace("“", "").replace("”", "")
 
-    def apart(self, found: SourcedEstimate, base: SourcedNumber | None = None) -> Words:
+    def apart(self, difference: SourcedEstimate, base: SourcedNumber | None = None) -> Words:
         """Return the size of a difference of the metric: of shares in points, else in percent of a base."""
-        return apart(found, self.form, base)
+        return apart(difference, self.form, base)
 
     def change_text(self, change: DifferenceSummary | ControlledDifference) -> str:
         """Return a difference of the metric with its interval, for a table."""
@@ -396,12 +396,12 @@ class AnsweredQuestion(Generic[_Data]):
         """Return whether the metric rises or falls, and by how much."""
         return line("rises by " if change.mean.value > 0 else "falls by ", self.apart(change, base))
 
-    def gpu_years(self, found: SourcedEstimate, cell: int | None, other: int | None) -> Words:
+    def gpu_years(self, difference: SourcedEstimate, cell: int | None, rival: int | None) -> Words:
         """Return a difference of a share of requested time in a year; empty between jobs of unlike or unknown size."""
-        gpus, others = (None if one is None else self.places.at("cells", one, "gpus") for one in (cell, other))
-        if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:
+        gpus, rival_gpus = (None if at is None else self.places.at("cells", at, "gpus") for at in (cell, rival))
+        if gpus is None or rival_gpus is None or gpus.value != rival_gpus.value or self.metric not in _OF_REQUESTED:
             return ()
-        size = found.changed(lambda change: (change * -1 if found.mean.value < 0 else change) * gpus)
+        size = difference.changed(lambda change: (change * -1 if difference.mean.value < 0 else change) * gpus)
         return (" (", *span(size, GPU_YEARS), " a year)")
 
     def more_runs(self, *keys: str | int) -> Words:
@@ -410,10 +410,6 @@ class AnsweredQuestion(Generic[_Data]):
         if have is not None and have.value < _FEWEST_FIRM:
             return ("more simulated runs or a longer horizon would tell",)
         return more_runs(needed)
-
-    def all_rows(self) -> list[IntervalRow]:
-        """Return all cells as rows of a picture."""
-        return [IntervalRow(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
     def table(
         self, axes: Sequence[str], rows: Sequence[tuple[Mapping[str, str], _Row]], columns: Iterable[Column[_Row]]
@@ -449,27 +445,28 @@ class IntervalRow(NamedTuple):
     note: str = ""
 
 
-def intervals(asked: AnsweredQuestion[Any], rows: Sequence[IntervalRow]) -> Draw:
-    """Return what draws some means below each other."""
+def intervals(question: AnsweredQuestion[Any], rows: Sequence[IntervalRow] | None = None) -> Draw:
+    """Return what draws some means below each other, by default those of all cells."""
 
     def picture(title: str) -> Figure | None:
-        metric, cells = asked.people(), asked.document.cells
-        means = [(row.cell, bar(row.name, metric, cells[row.cell], row.note)) for row in rows]
-        known = [(cell, mean) for cell, mean in means if mean.mean is not None][:_MOST_BARS]
-        if not known:
+        metric, cells = question.people(), question.document.cells
+        shown = [IntervalRow(question.short([cell.values]), cell.cell) for cell in cells] if rows is None else rows
+        means = [(row.cell, bar(row.name, metric, cells[row.cell], row.note)) for row in shown]
+        drawn = [(cell, mean) for cell, mean in means if mean.mean is not None][:_MOST_BARS]
+        if not drawn:
             return None
-        texts = [(mean.name, metric.worded(summary_of(cells[cell], metric.metric)), mean.note) for cell, mean in known]
-        alt = f"{asked.what}: {'; '.join(f'{name}: {text}' for name, text, _ in texts[:6])}."
-        table = grid(title, ("setting", asked.what, ""), texts, (0, 2))
+        texts = [(mean.name, metric.worded(summary_of(cells[cell], metric.metric)), mean.note) for cell, mean in drawn]
+        alt = f"{question.what}: {'; '.join(f'{name}: {text}' for name, text, _ in texts[:6])}."
+        table = grid(title, ("setting", question.what, ""), texts, (0, 2))
         return Figure(
-            KEY, Intervals(title, metric.form.unit, tuple(mean for _, mean in known)), capital(alt), _MEANING, table
+            KEY, Intervals(title, metric.form.unit, tuple(mean for _, mean in drawn)), capital(alt), _MEANING, table
         )
 
     return picture
 
 
 def curves(
-    asked: AnsweredQuestion[Any], along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = ""
+    question: AnsweredQuestion[Any], along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = ""
 ) -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
@@ -477,7 +474,7 @@ def curves(
     """
 
     def picture(title: str) -> Figure | None:
-        axis, content, metric = asked.axis(along), asked.places.content, asked.shown()
+        axis, content, metric = question.axis(along), question.places.content, question.shown()
         lines = known_lines(content, axis, metric) if axis is not None and axis.is_numeric else []
         named = [line._replace(name=line.others[between]) if list(line.others) == [between] else line for line in lines]
         return curves_picture(content, axis, metric, named, KEY, title=title, edges=edges) if axis and lines else None
@@ -485,20 +482,21 @@ def curves(
     return picture
 
 
-def front(asked: AnsweredQuestion[Any], aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
+def front(question: AnsweredQuestion[Any], aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
     """Return what draws two aims, metrics or axes, against each other; rankings are as in `FrontPoint`."""
 
     def picture(title: str) -> Figure | None:
-        drawn = [(cell, point) for cell, word in ranking.items() if (point := _front_point(asked, cell, aims, word))]
+        drawn = [(cell, point) for cell, word in ranking.items() if (point := _front_point(question, cell, aims, word))]
         if not drawn:
             return None
         points = [point for _, point in drawn]
-        rows = [(point.name, *(_aim_text(asked, cell, aim) for aim in aims), _STANDINGS.get(point.ranking, ""))
+        rows = [(point.name, *(_aim_text(question, cell, aim) for aim in aims), _STANDINGS.get(point.ranking, ""))
                 for cell, point in drawn]  # fmt: skip
-        names = [asked.title(aim) if asked.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
-        x, y = (axis.scale if (axis := asked.axis(aim)) else ChartAxis(f"{capital(name)} [{asked.form_of(aim).unit}]")
+        names = [question.title(aim) if question.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
+        x, y = (axis.scale if (axis := question.axis(aim)) else
+                ChartAxis(f"{capital(name)} [{question.form_of(aim).unit}]")
                 for aim, name in zip(aims, names, strict=True))  # fmt: skip
-        chart = FrontChart(title, x, y, tuple(points), *map(asked.is_lowest_best, aims))
+        chart = FrontChart(title, x, y, tuple(points), *map(question.is_lowest_best, aims))
         best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
         alt = f"{capital(names[0])} against {names[1]}. On the front, or perhaps: {best or 'none'}."
         return Figure(KEY, chart, alt, f"{_MEANING} {_FRONT}", grid(title, ("setting", *names, ""), rows, (0, 3)))
@@ -506,16 +504,17 @@ def front(asked: AnsweredQuestion[Any], aims: tuple[str, str], ranking: Mapping[
     return picture
 
 
-def _front_point(asked: AnsweredQuestion[Any], cell: int, aims: tuple[str, str], word: str) -> FrontPoint | None:
-    (x, x95), (y, y95) = (_place(asked, cell, aim) for aim in aims)
+def _front_point(question: AnsweredQuestion[Any], cell: int, aims: tuple[str, str], word: str) -> FrontPoint | None:
+    (x, x95), (y, y95) = (_place(question, cell, aim) for aim in aims)
     if x is None or y is None:
         return None
-    return FrontPoint(plain(asked.some([asked.document.cells[cell].values])), x, y, x95, y95, word)
+    return FrontPoint(plain(question.some([question.document.cells[cell].values])), x, y, x95, y95, word)
 
 
-def _aim_text(asked: AnsweredQuestion[Any], cell: int, aim: str) -> str:
-    found = asked.document.cells[cell]
-    return label_text(found.values[aim]) if asked.axis(aim) else asked.people(aim).worded(summary_of(found, aim))
+def _aim_text(question: AnsweredQuestion[Any], cell: int, aim: str) -> str:
+    if question.axis(aim):
+        return label_text(question.document.cells[cell].values[aim])
+    return question.people(aim).worded(summary_of(question.document.cells[cell], aim))
 
 
 _STANDINGS = {"front": "on the front", "perhaps": "perhaps"}
@@ -526,9 +525,9 @@ _FRONT = (
 )
 
 
-def _place(asked: AnsweredQuestion[Any], cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
-    axis = asked.axis(aim)
+def _place(question: AnsweredQuestion[Any], cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
+    axis = question.axis(aim)
     if axis is None:
-        return bar("", asked.people(aim), asked.document.cells[cell])[1:3]
-    at = asked.document.cells[cell].numbers.get(aim)
+        return bar("", question.people(aim), question.document.cells[cell])[1:3]
+    at = question.document.cells[cell].numbers.get(aim)
     return (None if at is None else at / axis.size), None

@@ -25,6 +25,7 @@ from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import (
     band_text,
     best_of,
+    by_controls,
     has_bands,
     missing_text,
     running,
@@ -78,7 +79,7 @@ def answers_of(places: SourceDocument, rows: CellRows | None = None) -> list[tup
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     count = len(places.content.answers)
     questions: list[Asked[Any]] = [AnsweredQuestion(places, index, rows or CellRows()) for index in range(count)]
-    return [(asked, text) for asked in questions if (text := _answer_text(asked)) is not None]
+    return [(question, text) for question in questions if (text := _answer_text(question)) is not None]
 
 
 def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
@@ -92,8 +93,8 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
     if not cells:
         return None
     for _, answer in answers_of(SourceDocument(RUN, content)):
-        if answer.cell is not None and answer.cell != answer.other and {answer.cell, answer.other} <= cells.keys():
-            return answer.cell, answer.other
+        if answer.cell is not None and answer.cell != answer.rival and {answer.cell, answer.rival} <= cells.keys():
+            return answer.cell, answer.rival
     best = (best_of(list(cells.values()), content.metrics[0]) or list(cells.values()))[0]
     rivals = [cell for cell in cells.values() if cell is not best]
     rivals.sort(key=lambda cell: len(cell.values.items() - best.values.items()) != 1)
@@ -102,7 +103,7 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
 
 def sentences_of(content: SweepDocument) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
-    sentences = {asked.position: [plain(text.answer)] for asked, text in answers_of(SourceDocument(RUN, content))}
+    sentences = {question.position: [plain(text.answer)] for question, text in answers_of(SourceDocument(RUN, content))}
     return [sentences.get(index, answer.sentences) for index, answer in enumerate(content.answers)]
 
 
@@ -116,7 +117,7 @@ def section_of(content: SweepDocument, rows: Sequence[Mapping[str, str]], *, is_
     return Section(
         "answers",
         f"All answers, and the results of {count}" if answers else f"The results of {count}",
-        tuple(line(f"{asked_text(asked)}. ", text.answer) for asked, text in answers),
+        tuple(line(f"{asked_text(question)}. ", text.answer) for question, text in answers),
         (*_items(answers, is_opened=is_opened), all_results(content)),
         tuple(_notes(content)),
     )
@@ -124,9 +125,9 @@ def section_of(content: SweepDocument, rows: Sequence[Mapping[str, str]], *, is_
 
 def _items(answers: Sequence[tuple[Asked[Any], AnswerText]], *, is_opened: bool) -> Iterator[Figure | TableBlock]:
     """Yield the picture or the table of each answer."""
-    for index, (asked, text) in enumerate(answers):
+    for index, (question, text) in enumerate(answers):
         is_shown = index == 0 and is_opened
-        picture = text.drawn(f"answer-{index + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
+        picture = text.drawn(f"answer-{index + 1}") if question.content["use"] in _DRAWN and not is_shown else None
         if picture is not None and not isinstance(picture.chart, Curves):
             yield picture if text.table is None else replace(picture, table=text.table)
         elif text.table is not None:
@@ -216,72 +217,77 @@ def _notes(content: SweepDocument) -> Iterator[str]:
 _MOST_PARTS = 6  # rivals that a row of a table names
 
 
-def _best(asked: Asked[typed.BestAnswer]) -> AnswerText | None:
+def _best(question: Asked[typed.BestAnswer]) -> AnswerText | None:
     """Return which combination is best: of all, or for each value of some axes; ``None`` where none is."""
-    leader = _leading_group(asked)
+    leader = _leading_group(question)
     if leader is None:
         return None
-    group = asked.answer.groups[leader]
-    first, title = _best_words(asked, leader)
+    group = question.answer.groups[leader]
+    first, title = _best_words(question, leader)
     return AnswerText(
-        sentence(*brief(first, _other_groups(asked, leader))),
+        sentence(*brief(first, _other_groups(question, leader))),
         title,
-        asked.cell(group.best or {}),
-        next((asked.cell(entry.at) for entry in group.order[1:]), None),
+        question.cell(group.best or {}),
+        next((question.cell(entry.at) for entry in group.order[1:]), None),
     )
 
 
-def _for_each(asked: Asked[typed.BestAnswer]) -> list[str]:
-    return [name for name in asked.content.get("for_each", ()) if name in asked.varying]
+def _for_each(question: Asked[typed.BestAnswer]) -> list[str]:
+    return [name for name in question.content.get("for_each", ()) if name in question.varying]
 
 
-def _inner(asked: Asked[typed.BestAnswer]) -> list[str]:
+def _inner(question: Asked[typed.BestAnswer]) -> list[str]:
     """Return the axes among whose values the best one is sought."""
-    return [name for name in asked.varying if name not in _for_each(asked)]
+    return [name for name in question.varying if name not in _for_each(question)]
 
 
-def _leading_group(asked: Asked[typed.BestAnswer]) -> int | None:
+def _leading_group(question: Asked[typed.BestAnswer]) -> int | None:
     """Return the index of the group with failure rates as stated, else of that with the best mean."""
-    groups, each = asked.answer.groups, _for_each(asked)
+    groups, group_axes = question.answer.groups, _for_each(question)
     ranked = [index for index, group in enumerate(groups) if group.best]
-    if each and all(map(asked.is_factor, each)):
-        stated = [index for index in ranked if all(groups[index].at[name] == "1" for name in each)]
+    if group_axes and all(map(question.is_factor, group_axes)):
+        stated = [index for index in ranked if all(groups[index].at[name] == "1" for name in group_axes)]
         ranked = stated[:1] or ranked
-    sign = -1 if asked.is_lowest else 1
+    sign = -1 if question.is_lowest else 1
     return max(ranked, key=lambda index: sign * groups[index].order[0].mean, default=None)
 
 
-def _best_words(asked: Asked[typed.BestAnswer], index: int) -> tuple[Words, Words]:
+def _best_words(question: Asked[typed.BestAnswer], index: int) -> tuple[Words, Words]:
     """Return what is best in a group, and the same in short."""
-    group, each, inner = asked.answer.groups[index], _for_each(asked), _inner(asked)
-    where = line("with ", asked.where(group.at, *each), ", ") if each else ()
-    mean, who = worded(_group_mean(asked, index), asked.form), asked.some([group.best or {}], *inner)
+    group, group_axes, inner = question.answer.groups[index], _for_each(question), _inner(question)
+    where = line("with ", question.where(group.at, *group_axes), ", ") if group_axes else ()
+    mean, who = worded(_group_mean(question, index), question.form), _winner(question, group)
     if _is_tie(group):
-        title = line(where, "all settings have the same ", asked.what)
+        title = line(where, "all settings have the same ", question.what)
         return line(title, " in every run: ", mean), title
-    start = line(where, "the ", asked.most, " ", asked.what, ", ", mean, ", comes with ", who)
+    highest = f"the {question.most} {question.what}"
+    start = line(where, highest, ", ", mean, ", comes with ", who)
     rivals = group.may_be_best
     if not rivals:
-        return line(start, () if each else _lead(asked, index)), line(where, who, f" has the {asked.most} ", asked.what)
-    end = line(" may be as good, ", asked.more_runs("groups", index))
-    names = asked.some(rivals, *inner) if len(rivals) <= MOST_NAMED else ()
+        return line(start, () if group_axes else _lead(question, index)), line(where, who, " has ", highest)
+    end = line(" may be as good, ", question.more_runs("groups", index))
+    names = question.some(rivals, *inner) if len(rivals) <= MOST_NAMED else ()
     if not names or len(plain(line(start, "; ", names, end)).split()) > WORDS:
         names = ("another one",) if len(rivals) == 1 else ("others",)
-    return line(start, "; ", names, end), line(where, who, " or ", names, f" may have the {asked.most} ", asked.what)
+    return line(start, "; ", names, end), line(where, who, " or ", names, " may have ", highest)
 
 
-def _other_groups(asked: Asked[typed.BestAnswer], leader: int) -> list[Words]:
+def _winner(question: Asked[typed.BestAnswer], group: typed.RankedGroup) -> Words:
+    return question.some([group.best or {}], *_inner(question))
+
+
+def _other_groups(question: Asked[typed.BestAnswer], leader: int) -> list[Words]:
     """Return what is best in the other groups, those with the same answer together."""
-    groups, inner = asked.answer.groups, _inner(asked)
-    names = [plain(asked.where(group.best or {}, *inner)) for group in groups]
+    groups, inner = question.answer.groups, _inner(question)
+    names = [plain(question.where(group.best or {}, *inner)) for group in groups]
     alike: dict[tuple[str, bool], list[typed.RankedGroup]] = {}
     for index, group in enumerate(groups):
         if group.best and index != leader:
             alike.setdefault((names[index], bool(group.may_be_best)), []).append(group)
     texts = []
     for (name, is_open), members in alike.items():
-        winner = ("the same",) if name == names[leader] else asked.some([members[0].best or {}], *inner)
-        where = asked.some([group.at for group in members], *_for_each(asked))
+        winner = ("the same",) if name == names[leader] else _winner(question, members[0])
+        where = question.some([group.at for group in members], *_for_each(question))
         verdict = line(winner, " or others may be best") if is_open else line("it is ", winner)
         texts.append(line("with ", where, " ", verdict))
     return texts
@@ -292,54 +298,54 @@ def _is_tie(group: typed.RankedGroup) -> bool:
     return len(order) > 1 and not any(entry.behind or any(entry.behind_ci95 or ()) for entry in order)
 
 
-def _group_mean(asked: Asked[typed.BestAnswer], index: int) -> SourcedEstimate:
-    mean = asked.stated("groups", index, "order", 0, "mean")
-    of_cell = asked.mean(asked.cell(asked.answer.groups[index].best or {}))
+def _group_mean(question: Asked[typed.BestAnswer], index: int) -> SourcedEstimate:
+    mean = question.stated("groups", index, "order", 0, "mean")
+    of_cell = question.mean(question.cell(question.answer.groups[index].best or {}))
     # Where numbers of runs differ the ranking is over those that all have, and the interval of the cell is not of it.
     is_same = of_cell is not None and abs(of_cell.mean.value - mean.value) <= 1e-9 * abs(mean.value)
     return of_cell if of_cell is not None and is_same else SourcedEstimate(mean)
 
 
-def _lead(asked: Asked[typed.BestAnswer], index: int) -> Words:
+def _lead(question: Asked[typed.BestAnswer], index: int) -> Words:
     """Return how far the best of a group is ahead of the second; empty where it is alone."""
-    group, keys = asked.answer.groups[index], ("groups", index, "order", 1)
-    behind = asked.at(*keys, "behind")
+    group, keys = question.answer.groups[index], ("groups", index, "order", 1)
+    behind = question.at(*keys, "behind")
     if behind is None:
         return ()
-    second = asked.some([group.order[1].at], *(name for name in asked.varying if name not in group.at))
+    second = question.some([group.order[1].at], *(name for name in question.varying if name not in group.at))
     if not behind.value:
         return line("; ", second, " comes to the same in every run")
-    distance = SourcedEstimate(behind, *(asked.ends(*keys, "behind_ci95") or ()))
-    years = asked.gpu_years(distance, *(asked.cell(entry.at) for entry in group.order[:2]))
-    size = asked.apart(distance, asked.at(*keys, "mean"))
-    return line(": ", size, years, " less than " if asked.is_lowest else " more than ", second)
+    distance = SourcedEstimate(behind, *(question.ends(*keys, "behind_ci95") or ()))
+    years = question.gpu_years(distance, *(question.cell(entry.at) for entry in group.order[:2]))
+    size = question.apart(distance, question.at(*keys, "mean"))
+    return line(": ", size, years, " less than " if question.is_lowest else " more than ", second)
 
 
-def _best_table(asked: Asked[typed.BestAnswer]) -> TableBlock | None:
+def _best_table(question: Asked[typed.BestAnswer]) -> TableBlock | None:
     """Return the best of each group, or how far each setting is behind the best, with intervals that hold together."""
-    metric, each = capital(name_of(asked.metric)), _for_each(asked)
-    if each:
-        ranked = [(group.at, index) for index, group in enumerate(asked.answer.groups) if group.best]
-        return asked.table(each, ranked, (
-            Column("Best", lambda index: plain(asked.some([asked.answer.groups[index].best or {}], *_inner(asked))),
-                   is_number=False),
-            Column(metric, lambda index: asked.text(_group_mean(asked, index))),
-            Column("How sure", lambda index: _rivals_text(asked, index), is_number=False),
+    metric, group_axes = capital(name_of(question.metric)), _for_each(question)
+    if group_axes:
+        ranked = [(group.at, index) for index, group in enumerate(question.answer.groups) if group.best]
+        return question.table(group_axes, ranked, (
+            Column("Best", lambda index: plain(_winner(question, question.answer.groups[index])), is_number=False),
+            Column(metric, lambda index: question.text(_group_mean(question, index))),
+            Column("How sure", lambda index: _rivals_text(question, index), is_number=False),
         ))  # fmt: skip
-    group = asked.answer.groups[_leading_group(asked) or 0]
-    shown = asked.shown()
-    return asked.table(_inner(asked), [(entry.at, entry) for entry in group.order], (
-        Column(metric, lambda entry: asked.text(asked.mean(asked.cell(entry.at)))),
+    group = question.answer.groups[_leading_group(question) or 0]
+    shown = question.shown()
+    return question.table(_inner(question), [(entry.at, entry) for entry in group.order], (
+        Column(metric, lambda entry: question.text(question.mean(question.cell(entry.at)))),
         Column("Behind the best, 95 % together", lambda entry: "0" if entry is group.order[0] else shown.distance(
             entry.behind, entry.behind_ci95)),
         Column("How sure", lambda entry: _standing(group, entry), is_number=False),
     ))  # fmt: skip
 
 
-def _rivals_text(asked: Asked[typed.BestAnswer], index: int) -> str:
+def _rivals_text(question: Asked[typed.BestAnswer], index: int) -> str:
     """Return what may be as good as the best of a group, or how far that is ahead."""
-    names = [plain(asked.some([at], *_inner(asked))) for at in asked.answer.groups[index].may_be_best[:_MOST_PARTS]]
-    return f"may be as good: {', '.join(names)}" if names else plain(_lead(asked, index)).lstrip(":; ")
+    rivals = question.answer.groups[index].may_be_best[:_MOST_PARTS]
+    names = [plain(question.some([rival], *_inner(question))) for rival in rivals]
+    return f"may be as good: {', '.join(names)}" if names else plain(_lead(question, index)).lstrip(":; ")
 
 
 def _standing(group: typed.RankedGroup, entry: typed.RankedCell) -> str:
@@ -352,19 +358,19 @@ def _standing(group: typed.RankedGroup, entry: typed.RankedCell) -> str:
     return "the best" if is_first else "behind"
 
 
-def _best_picture(asked: Asked[typed.BestAnswer]) -> Draw:
-    each, inner = _for_each(asked), _inner(asked)
-    if each and len(inner) == 1 and asked.is_numeric(inner[0]):
-        return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
-    group = asked.answer.groups[_leading_group(asked) or 0]
-    rivals = {asked.cell(labels) for labels in group.may_be_best}
+def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
+    group_axes, inner = _for_each(question), _inner(question)
+    if group_axes and len(inner) == 1 and question.is_numeric(inner[0]):
+        return curves(question, inner[0], between=group_axes[0] if len(group_axes) == 1 else "")
+    group = question.answer.groups[_leading_group(question) or 0]
+    rivals = {question.cell(labels) for labels in group.may_be_best}
     rows = []
     for index, entry in enumerate(group.order):
-        cell = asked.cell(entry.at)
+        cell = question.cell(entry.at)
         may_be_best = bool(rivals) and (not index or cell in rivals)
         note = "" if _is_tie(group) else "may be best" if may_be_best else "" if index else "best"
-        rows += [] if cell is None else [IntervalRow(asked.short([entry.at], *inner), cell, note)]
-    return intervals(asked, rows)
+        rows += [] if cell is None else [IntervalRow(question.short([entry.at], *inner), cell, note)]
+    return intervals(question, rows)
 
 
 # ----------------------------------------
@@ -380,143 +386,143 @@ class _ValueChange(NamedTuple):
     change: SourcedEstimate
 
 
-def _changes(asked: Asked[typed.CompareAnswer]) -> list[_ValueChange]:
+def _changes(question: Asked[typed.CompareAnswer]) -> list[_ValueChange]:
     """Return what is known of the changes, the largest first, those that are resolved alone if there are any."""
     changes = [
         _ValueChange(index, label, difference, change)
-        for index, compared in enumerate(asked.answer.lines)
+        for index, compared in enumerate(question.answer.lines)
         for label, difference in compared.differences.items()
-        if difference and (change := asked.difference("lines", index, "differences", label)) is not None
+        if difference and (change := question.difference("lines", index, "differences", label)) is not None
     ]
     changes.sort(key=lambda change: -abs(change.change.mean.value))
     return [change for change in changes if change.difference.resolved] or changes[:1]
 
 
-def _compare(asked: Asked[typed.CompareAnswer]) -> AnswerText | None:
+def _compare(question: Asked[typed.CompareAnswer]) -> AnswerText | None:
     """Return what the values of an axis change, the largest change first; ``None`` where nothing can be compared."""
-    changes = _changes(asked)
+    changes = _changes(question)
     if not changes:
         return None
-    axis, lines = asked.answer.axis, asked.answer.lines
+    axis, lines = question.answer.axis, question.answer.lines
     against, at = lines[0].against, lines[changes[0].position].at
-    start = line("compared with ", asked.named(axis, against), ", ", asked.subject, " ")
-    texts = [_changed(asked, change) for change in changes]
+    start = line("compared with ", question.named(axis, against), ", ", question.subject, " ")
+    texts = [_changed(question, change) for change in changes]
     return AnswerText(
         sentence(*brief(line(start, texts[0]), texts[1:], before=" and ")),
         line(start, texts[0]),
-        asked.cell({**at, axis: changes[0].label}),
-        asked.cell({**at, axis: against}),
+        question.cell({**at, axis: changes[0].label}),
+        question.cell({**at, axis: against}),
     )
 
 
-def _changed(asked: Asked[typed.CompareAnswer], change: _ValueChange) -> Words:
-    compared, axis, mean = asked.answer.lines[change.position], asked.answer.axis, change.change.mean.value
-    others = compared.at if len(asked.answer.lines) > 1 else {}
-    where = line(" with ", asked.where({**others, axis: change.label}))
+def _changed(question: Asked[typed.CompareAnswer], change: _ValueChange) -> Words:
+    compared, axis, mean = question.answer.lines[change.position], question.answer.axis, change.change.mean.value
+    fixed = compared.at if len(question.answer.lines) > 1 else {}
+    where = line(" with ", question.where({**fixed, axis: change.label}))
     if not mean:
         return line("is the same in every run", where)
     if not change.difference.resolved:
-        more = asked.more_runs("lines", change.position, "differences", change.label)
+        more = question.more_runs("lines", change.position, "differences", change.label)
         return line("cannot be distinguished", where, " (", more, ")")
-    cells = [asked.cell({**compared.at, axis: label}) for label in (compared.against, change.label)]
-    base = asked.mean(cells[0])
-    return line(asked.moved(change.change, base and base.mean), asked.gpu_years(change.change, *cells), where)
+    cells = [question.cell({**compared.at, axis: label}) for label in (compared.against, change.label)]
+    base = question.mean(cells[0])
+    return line(question.moved(change.change, base and base.mean), question.gpu_years(change.change, *cells), where)
 
 
-def _compare_table(asked: Asked[typed.CompareAnswer]) -> TableBlock | None:
-    axis, lines = asked.answer.axis, asked.answer.lines
+def _compare_table(question: Asked[typed.CompareAnswer]) -> TableBlock | None:
+    axis, lines = question.answer.axis, question.answer.lines
     rows = [({**compared.at, axis: label}, (index, label))
             for index, compared in enumerate(lines) for label in compared.differences]  # fmt: skip
-    others = [name for name in asked.varying if name != axis]
-    return None if len(rows) < 2 else asked.table([*others, axis], rows, (
+    other_axes = [name for name in question.varying if name != axis]
+    return None if len(rows) < 2 else question.table([*other_axes, axis], rows, (
         Column(f"Change from {label_text(lines[0].against)}",
                lambda row: "no mean" if (change := lines[row[0]].differences[row[1]]) is None
-               else asked.change_text(change)),
-        Column("How sure", lambda row: _doubt(asked, *row), is_number=False),
+               else question.change_text(change)),
+        Column("How sure", lambda row: _doubt(question, *row), is_number=False),
     ))  # fmt: skip
 
 
-def _doubt(asked: Asked[typed.CompareAnswer], index: int, label: str) -> str:
+def _doubt(question: Asked[typed.CompareAnswer], index: int, label: str) -> str:
     """Return how sure a change is, or why it is not known."""
-    compared = asked.answer.lines[index]
+    compared = question.answer.lines[index]
     change = compared.differences[label]
     if change is None:
-        cell = asked.cell({**compared.at, asked.answer.axis: label})
-        return "not run" if cell is None else missing_text(asked.document.cells[cell], asked.metric)
-    controlled = change.controlled
+        cell = question.cell({**compared.at, question.answer.axis: label})
+        return "not run" if cell is None else missing_text(question.document.cells[cell], question.metric)
     if change.resolved:
         return "resolved"
-    if controlled is not None and not controlled.ci95[0] <= 0 <= controlled.ci95[1]:
-        return f"without the sampling error of failures {asked.change_text(controlled)}"
+    if (controlled := by_controls(change)) is not None:
+        return f"without the sampling error of failures {question.change_text(controlled)}"
     if not change.mean and not any(change.ci95 or ()):
         return "the same in every run"
-    return plain(asked.more_runs("lines", index, "differences", label))
+    return plain(question.more_runs("lines", index, "differences", label))
 
 
-def _compare_picture(asked: Asked[typed.CompareAnswer]) -> Draw:
-    axis = asked.answer.axis
-    others = [name for name in asked.varying if name != axis]
-    numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
-    if numeric is None or not others:
-        return intervals(asked, asked.all_rows())
-    return curves(asked, numeric, between=axis if len(others) == 1 and numeric != axis else "")
+def _compare_picture(question: Asked[typed.CompareAnswer]) -> Draw:
+    axis = question.answer.axis
+    other_axes = [name for name in question.varying if name != axis]
+    numeric = next((name for name in (*other_axes, axis) if question.is_numeric(name)), None)
+    if numeric is None or not other_axes:
+        return intervals(question)
+    return curves(question, numeric, between=axis if len(other_axes) == 1 and numeric != axis else "")
 
 
 # ----------------------------------------
 # What cannot be had together.
 
 
-def _front_order(asked: Asked[typed.ParetoAnswer]) -> list[typed.FrontCell]:
+def _front_order(question: Asked[typed.ParetoAnswer]) -> list[typed.FrontCell]:
     """Return the combinations on the front that have a mean of the first metric, the best first."""
-    metric = asked.answer.metrics[0]
-    means = [(entry, asked.mean(asked.cell(entry.at), metric)) for entry in asked.answer.front]
-    known = [(mean.mean.value, entry) for entry, mean in means if mean is not None]
-    known.sort(key=lambda pair: pair[0], reverse=not asked.is_lowest_best(metric))
-    return [entry for _, entry in known]
+    metric = question.answer.metrics[0]
+    means = [(entry, question.mean(question.cell(entry.at), metric)) for entry in question.answer.front]
+    ranked = [(mean.mean.value, entry) for entry, mean in means if mean is not None]
+    ranked.sort(key=lambda pair: pair[0], reverse=not question.is_lowest_best(metric))
+    return [entry for _, entry in ranked]
 
 
-def _pareto(asked: Asked[typed.ParetoAnswer]) -> AnswerText | None:
+def _pareto(question: Asked[typed.ParetoAnswer]) -> AnswerText | None:
     """Return which combinations no other one beats in everything; ``None`` where nothing is known."""
-    order, axes = _front_order(asked), asked.answer.axes
+    order, axes = _front_order(question), question.answer.axes
     if not order:
         return None
-    names = [asked.title(name) if name in axes else f"the {metric_words(name).removeprefix('the ')}"
-             for name in (*asked.answer.metrics, *axes)]  # fmt: skip
+    names = [question.title(name) if name in axes else f"the {metric_words(name).removeprefix('the ')}"
+             for name in (*question.answer.metrics, *axes)]  # fmt: skip
     goals = listed([(name,) for name in names])
     ends = [order[0], order[-1]] if len(order) > 1 else order
-    best = [asked.some([entry.at]) for entry in ends]
-    means = [[worded(mean, asked.form_of(name)) for name in asked.answer.metrics
-              if (mean := asked.mean(asked.cell(entry.at), name))] for entry in ends]  # fmt: skip
+    best = [question.some([entry.at]) for entry in ends]
+    means = [[worded(mean, question.form_of(name)) for name in question.answer.metrics
+              if (mean := question.mean(question.cell(entry.at), name))] for entry in ends]  # fmt: skip
     texts = [line(name, " with ", listed(reached)) for name, reached in zip(best, means, strict=True)]
     start = line("in ", goals, " at once, no other setting beats ")
-    source = f"{asked.places.file}#/answers/{asked.position}/data/front/*?"
-    count = SourcedNumber(float(len(asked.answer.front)), (source,)) - 2.0
+    source = f"{question.places.file}#/answers/{question.position}/data/front/*?"
+    count = SourcedNumber(float(len(question.answer.front)), (source,)) - 2.0
     more = line(" (", number(count, COUNT), " more between them)") if len(order) > 2 else ()
     answer = sentence(start, listed(texts), more)
     if len(plain(answer).split()) > WORDS:
         answer = sentence(start, listed(best))
     title = line("no other setting beats ", listed(best), " in ", goals, " at once")
-    return AnswerText(answer, title, asked.cell(order[0].at))
+    return AnswerText(answer, title, question.cell(order[0].at))
 
 
-def _pareto_table(asked: Asked[typed.ParetoAnswer]) -> TableBlock:
+def _pareto_table(question: Asked[typed.ParetoAnswer]) -> TableBlock:
     def mean(name: str) -> Column[typed.FrontCell]:
-        return Column(capital(name_of(name)), lambda entry: asked.text(asked.mean(asked.cell(entry.at), name), name))
+        head = capital(name_of(name))
+        return Column(head, lambda row: question.text(question.mean(question.cell(row.at), name), name))
 
     standing: Column[typed.FrontCell] = Column(
         "Standing", lambda entry: "on the front" if entry.certain else "perhaps on the front", is_number=False
     )
-    rows = [(entry.at, entry) for entry in (*_front_order(asked), *asked.answer.may_be_too)]
-    return asked.table(asked.varying, rows, (*map(mean, asked.answer.metrics), standing))
+    rows = [(entry.at, entry) for entry in (*_front_order(question), *question.answer.may_be_too)]
+    return question.table(question.varying, rows, (*map(mean, question.answer.metrics), standing))
 
 
-def _pareto_picture(asked: Asked[typed.ParetoAnswer]) -> Draw:
-    ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
-    for entry in (*_front_order(asked), *asked.answer.may_be_too):
-        cell = asked.cell(entry.at)
+def _pareto_picture(question: Asked[typed.ParetoAnswer]) -> Draw:
+    ranking = dict.fromkeys(range(len(question.document.cells)), "behind")
+    for entry in (*_front_order(question), *question.answer.may_be_too):
+        cell = question.cell(entry.at)
         ranking |= {} if cell is None else {cell: "front" if entry.certain else "perhaps"}
-    first, second, *_ = (*asked.answer.metrics, *asked.answer.axes)
-    return front(asked, (first, second), ranking)
+    first, second, *_ = (*question.answer.metrics, *question.answer.axes)
+    return front(question, (first, second), ranking)
 
 
 # ----------------------------------------
@@ -526,81 +532,81 @@ _LEAST = 0.001  # a share of the variance that is stated
 _MOST_SHARES = 3
 
 
-def _sensitivity(asked: Asked[typed.SensitivityAnswer]) -> AnswerText | None:
+def _sensitivity(question: Asked[typed.SensitivityAnswer]) -> AnswerText | None:
     """Return what matters most; ``None`` where the points do not tell."""
-    if isinstance(asked.answer, typed.TornadoAnswer):
-        return _tornado(asked, asked.answer.axes)
-    return _indices(asked, asked.answer.axes) if isinstance(asked.answer, typed.SobolAnswer) else None
+    if isinstance(question.answer, typed.TornadoAnswer):
+        return _tornado(question, question.answer.axes)
+    return _indices(question, question.answer.axes) if isinstance(question.answer, typed.SobolAnswer) else None
 
 
-def _tornado(asked: Asked[Any], swings: Sequence[typed.SwingAnswer]) -> AnswerText | None:
+def _tornado(question: Asked[Any], swings: Sequence[typed.SwingAnswer]) -> AnswerText | None:
     if not swings or not swings[0].swing:
         return None
-    moves = [text for index, move in enumerate(swings[0].moves) if (text := _move(asked, swings[0].axis, index, move))]
-    name = asked.title(swings[0].axis)
-    start = line("what moves ", asked.subject, " most is ", name, ": ")
-    answer = sentence(*brief(line(start, moves[0]), moves[1:], before=" and "))
-    return AnswerText(answer, line(name, " moves ", asked.subject, " most"), 0)
+    axis, name, moves = swings[0].axis, question.title(swings[0].axis), enumerate(swings[0].moves)
+    texts = [text for index, move in moves if (text := _move(question, axis, index, move))]
+    start = line("what moves ", question.subject, " most is ", name, ": ")
+    answer = sentence(*brief(line(start, texts[0]), texts[1:], before=" and "))
+    return AnswerText(answer, line(name, " moves ", question.subject, " most"), 0)
 
 
-def _move(asked: Asked[Any], axis: str, index: int, move: typed.MoveAnswer) -> Words:
-    change = asked.difference("axes", 0, "moves", index, "difference")
+def _move(question: Asked[Any], axis: str, index: int, move: typed.MoveAnswer) -> Words:
+    change = question.difference("axes", 0, "moves", index, "difference")
     if change is None or move.difference is None:
         return ()
-    where = line("with ", asked.named(axis, move.value), " it ")
+    where = line("with ", question.named(axis, move.value), " it ")
     if not change.mean.value:
         return line(where, "is the same in every run")
     if not move.difference.resolved:
         return line(where, "changes by no more than sampling error")
-    return line(where, asked.moved(change, asked.at("center")))
+    return line(where, question.moved(change, question.at("center")))
 
 
-def _shares(asked: Asked[Any], axes: Sequence[typed.IndexAnswer]) -> list[tuple[str, SourcedEstimate]]:
+def _shares(question: Asked[Any], axes: Sequence[typed.IndexAnswer]) -> list[tuple[str, SourcedEstimate]]:
     """Return which share of the variance each axis makes, with what it does together with others, largest first."""
     order = sorted(range(len(axes)), key=lambda index: -(axes[index].total.value or 0.0))
-    shares = [(asked.title(axes[index].axis), _share(asked, index)) for index in order]
+    shares = [(question.title(axes[index].axis), _share(question, index)) for index in order]
     return [(title, share) for title, share in shares if share is not None]
 
 
-def _share(asked: Asked[Any], index: int) -> SourcedEstimate | None:
-    share, ends = asked.at("axes", index, "total", "value"), asked.ends("axes", index, "total", "ci95")
+def _share(question: Asked[Any], index: int) -> SourcedEstimate | None:
+    share, ends = question.at("axes", index, "total", "value"), question.ends("axes", index, "total", "ci95")
     if share is None:
         return None
     has_width = ends is not None and ends[1].value - ends[0].value > _LEAST
     return SourcedEstimate(share, *ends) if ends is not None and has_width else SourcedEstimate(share)
 
 
-def _indices(asked: Asked[Any], axes: Sequence[typed.IndexAnswer]) -> AnswerText | None:
-    shares = _shares(asked, axes)
+def _indices(question: Asked[Any], axes: Sequence[typed.IndexAnswer]) -> AnswerText | None:
+    shares = _shares(question, axes)
     texts = [line(title, " with ", worded(share, PERCENT))
              for title, share in shares[:_MOST_SHARES] if share.mean.value >= _LEAST]  # fmt: skip
     if not texts:
         return None
-    title = line(shares[0][0], " moves ", asked.subject, " most")
+    title = line(shares[0][0], " moves ", question.subject, " most")
     answer = sentence(
-        "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
+        "what makes most of the differences in ", question.subject, " is ", listed(texts), " of the variance"
     )
     if is_wide(shares[0][1].interval):
-        title = line("which axis moves ", asked.subject, " most is not resolved: more samples would tell")
+        title = line("which axis moves ", question.subject, " most is not resolved: more samples would tell")
         answer = sentence(title)
     return AnswerText(answer, title, 0)
 
 
-def _sensitivity_table(asked: Asked[typed.SensitivityAnswer]) -> TableBlock | None:
-    answer = asked.answer
+def _sensitivity_table(question: Asked[typed.SensitivityAnswer]) -> TableBlock | None:
+    answer = question.answer
     if isinstance(answer, typed.TornadoAnswer):
-        form, change = asked.shown().form, f"Change of {name_of(asked.metric)}"
+        form, change = question.shown().form, f"Change of {name_of(question.metric)}"
         rows = [
-            [capital(asked.title(swing.axis)), label_text(move.value), move.trouble if move.difference is None else
+            [capital(question.title(swing.axis)), label_text(move.value), move.trouble if move.difference is None else
              form.change(move.difference.mean, ends_of(move.difference.ci95))]
             for swing in answer.axes for move in swing.moves
         ]  # fmt: skip
-        return grid(asked_text(asked), ("Axis", "Value", change), rows, (0, 1))
+        return grid(asked_text(question), ("Axis", "Value", change), rows, (0, 1))
     rows = [
         [capital(title), "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
-        for title, share in (_shares(asked, answer.axes) if isinstance(answer, typed.SobolAnswer) else ())
+        for title, share in (_shares(question, answer.axes) if isinstance(answer, typed.SobolAnswer) else ())
     ]
-    return grid(asked_text(asked), ("Axis", "Share of the variance, with interactions"), rows)
+    return grid(asked_text(question), ("Axis", "Share of the variance, with interactions"), rows)
 
 
 # ----------------------------------------
@@ -620,19 +626,19 @@ ANSWERS = {
     "compare": AnswerKind(_compare, _compare_table, _compare_picture),
     "crossover": AnswerKind(along.crossover, along.crossover_table, along.crossover_picture),
     "pareto": AnswerKind(_pareto, _pareto_table, _pareto_picture),
-    "sensitivity": AnswerKind(_sensitivity, _sensitivity_table, lambda asked: intervals(asked, asked.all_rows())),
+    "sensitivity": AnswerKind(_sensitivity, _sensitivity_table, intervals),
     "threshold": AnswerKind(along.threshold, along.threshold_table, along.threshold_picture),
-    "trend": AnswerKind(along.trend, along.trend_table, lambda asked: curves(asked, asked.answer.along)),
+    "trend": AnswerKind(along.trend, along.trend_table, lambda question: curves(question, question.answer.along)),
 }
 """Of each kind in `ettrick.analysis.study.model.QUESTIONS`."""
 
 
-def _answer_text(asked: Asked[Any]) -> AnswerText | None:
+def _answer_text(question: Asked[Any]) -> AnswerText | None:
     """Return what an answer says; of a question that another package brings its own words, or else its numbers."""
-    kind = ANSWERS.get(asked.content["use"])
+    kind = ANSWERS.get(question.content["use"])
     if kind is None:
-        data = json.dumps(asked.data, ensure_ascii=False)
-        words = " ".join(asked.document.answers[asked.position].sentences) or f"{asked_text(asked)}: {data}."
-        return AnswerText((words,), (asked_text(asked),))
-    lead = kind.lead(asked)
-    return lead and lead._replace(picture=kind.picture(asked), table=kind.table(asked))
+        data = json.dumps(question.data, ensure_ascii=False)
+        words = " ".join(question.document.answers[question.position].sentences) or f"{asked_text(question)}: {data}."
+        return AnswerText((words,), (asked_text(question),))
+    lead = kind.lead(question)
+    return lead and lead._replace(picture=kind.picture(question), table=kind.table(question))

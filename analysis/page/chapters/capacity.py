@@ -6,20 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ettrick.analysis.amounts import (
-    PERCENT,
-    count_text,
-    form_of,
-    number_of,
-    percent_text,
-    text_or_dash,
-)  # fmt: skip
+from ettrick.analysis.amounts import PERCENT, count_text, form_of, number_of, percent_text, text_or_dash
 from ettrick.analysis.page.account import of_focus
-from ettrick.analysis.page.charts.data import (
-    ChartAxis,
-    Curves,
-    Series,
-)  # fmt: skip
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.results.run import LEVELS, nodes_down
 from ettrick.sim.formulas.arrays import exceedance
@@ -104,8 +93,8 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
     for missing, weight in zip(np.diff(down), seconds, strict=True):
         if weight > 0:
             law += weight * missing_nodes_pmf(nodes, float(np.clip(missing / weight / nodes, 0, 1)))
-    found: NDArray[np.float64] = law / law.sum()
-    return found
+    mixture: NDArray[np.float64] = law / law.sum()
+    return mixture
 
 
 @of_focus
@@ -156,9 +145,7 @@ def down_at_once(down: NodesDown, curves: Exceedance | None = None, spares: int 
 
     rows = [["simulation", *numbers(down), f"{down.max:,}"]]
     rows += [] if daily is None else [[_DAILY, *(f"{_quantile(daily, level):,}" for level in LEVELS.values()), ""]]
-    rows += [
-        [f"independent {what}", *(text_or_dash(getattr(down.independent, name), "{:,}".format) for name in LEVELS), ""]
-    ]
+    rows.append([f"independent {what}", *numbers(down.independent), ""])
     for row in rows:
         row.insert(1, count_text(down.mean))
     heads = ["", "mean", *(f"P{100 * level:g}" for level in LEVELS.values()), "most"]
@@ -180,8 +167,8 @@ def more_than(down: NodesDown, what: str) -> Iterator[str]:
 
 def _exceedance_series(curves: Exceedance) -> tuple[Series, ...]:
     """Return the curves as far as they are above what is drawn, thinned out where they are long."""
-    known = curves.named
-    last = max(int(np.flatnonzero(curve >= _LEAST)[-1]) if (curve >= _LEAST).any() else 0 for curve in known.values())
+    named = curves.named
+    last = max(int(np.flatnonzero(curve >= _LEAST)[-1]) if (curve >= _LEAST).any() else 0 for curve in named.values())
     places = np.arange(0, last + 2, max(1, -(-last // _MOST_POINTS)))
     places = places[places < len(curves.simulated)]
     return tuple(
@@ -192,7 +179,7 @@ def _exceedance_series(curves: Exceedance) -> tuple[Series, ...]:
             look="step" if name == "simulated" else "dashed",
             hue={"simulated": 0, _DAILY: 1}.get(name, -1),
         )
-        for name, curve in known.items()
+        for name, curve in named.items()
     )
 
 

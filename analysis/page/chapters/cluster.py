@@ -14,7 +14,7 @@ from ettrick.analysis.page.chapters.run import layout_text
 from ettrick.analysis.page.chapters.services import service_sections
 from ettrick.analysis.page.charts.data import Stack, StackPart
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Column, Figure, Section, grid, labels, table_of
+from ettrick.analysis.page.model import Column, Figure, Section, grid, labels, lists, table_of
 from ettrick.analysis.results import explained
 from ettrick.analysis.results.step import PARTS, unit_text
 
@@ -148,12 +148,12 @@ def step_section(focus: ReplayedScenario) -> Section | None:
         rows.append(("rests on", _BASES[str(step.basis)]))
     if step.mfu is not None:
         rows.append(("MFU", f"{PERCENT.value(step.mfu)} of the peak of the GPUs: {step.mfu_convention}"))
-    known = grid("What is known of the step", ("number", "value"), rows, (0, 1))
+    facts = grid("What is known of the step", ("number", "value"), rows, (0, 1))
     stack = step_stack(step)
     if stack is None:
         title = f"A healthy step takes {time_text(step.time_s)}"
         text = "What it is made of is not known: the scenario states no model, batch and parallelism to tell it."
-        return Section("the-step", title, (text,), (known,), (note,))
+        return Section("the-step", title, (text,), (facts,), (note,))
     shares = ", ".join(f"{_PARTS[part]} {PERCENT.value(share)}" for part, share in _shares(step).items() if share)
     caption = "Communication that computing hides takes no time of the step and is not in the bar."
     total = sum(step.breakdown.values())
@@ -166,7 +166,7 @@ def step_section(focus: ReplayedScenario) -> Section | None:
     terms.append(("the step", "", f"{total:.4g}", PERCENT.value(1.0)))
     table = grid("What a healthy step is made of", ("term", "part", "seconds", "share"), terms, (0, 1))
     alt = f"One bar of a step of {time_text(step.time_s)}: {shares}."
-    return Section("the-step", stack.title, (), (Figure("the-step", stack, alt, caption, table), known), (note,))
+    return Section("the-step", stack.title, (), (Figure("the-step", stack, alt, caption, table), facts), (note,))
 
 
 def step_stack(step: StepSummary) -> Stack | None:
@@ -182,8 +182,8 @@ def step_stack(step: StepSummary) -> Stack | None:
         if breakdown.get(term, 0.0) > 0
     ]
     shares = _shares(step)
-    others = [part for part in shares if part != "computing" and shares[part]]
-    largest = max(others, key=lambda part: shares[part], default=None)
+    overheads = [part for part in shares if part != "computing" and shares[part]]
+    largest = max(overheads, key=lambda part: shares[part], default=None)
     title = f"{PERCENT.value(shares['computing'])} of a step of {time_text(step.time_s)} is computing"
     if largest is not None:
         title += f"; {_PARTS[largest]} takes {PERCENT.value(shares[largest])}"
@@ -241,7 +241,7 @@ def _explained(content: explained.ExplainDocument) -> Iterator[Section]:
     for at, (name, job) in enumerate(content.jobs.items()):
         yield from _job(name, job, content.fit)
         before = list(content.jobs.items())[:at]
-        twin = next((other for other, known in before if known.recovery == job.recovery), None)
+        twin = next((earlier for earlier, earlier_job in before if earlier_job.recovery == job.recovery), None)
         if twin is None:
             yield from _recovery(job.recovery, is_first=not before)
         else:
@@ -255,9 +255,7 @@ def _explained(content: explained.ExplainDocument) -> Iterator[Section]:
         reason = content.provenance.engine_reason
         engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"
         yield labels("Simulation", ("engine", engine))
-    if content.assumptions:
-        lines = tuple(" ".join(line.split()) for line in content.assumptions)
-        yield Section("assumptions", "Assumptions of the scenario", (), (), lines)
+    yield from lists(("Assumptions of the scenario", content.assumptions))
 
 
 def _fleet(fleet: explained.ExplainedFleet) -> Iterator[Section]:
@@ -273,7 +271,7 @@ def _fleet(fleet: explained.ExplainedFleet) -> Iterator[Section]:
                 text_or_dash(stream.mean_gpu_hours, amount_text),
                 text_or_dash(stream.offered_load, percent_text),
                 time_text(stream.restart_s),
-                " to ".join(text_or_dash(each, time_text) for each in spacing),
+                " to ".join(text_or_dash(interval, time_text) for interval in spacing),
             )
         )
     yield Section("streams", "", (), (grid("", heads, rows),))
@@ -333,11 +331,11 @@ def _on_step(job: explained.PlannedJob, fit: explained.Fit) -> Rows:
 
 
 def _memory(job: explained.PlannedJob) -> TableBlock:
-    held, names = job.step.memory_bytes or {}, {"reserve": "reserve (assumed)"}
-    names["total"] = f"total of {unit_text(held['capacity'], 'B')}"
+    sizes, names = job.step.memory_bytes or {}, {"reserve": "reserve (assumed)"}
+    names["total"] = f"total of {unit_text(sizes['capacity'], 'B')}"
     columns: tuple[Column[tuple[str, float]], ...] = (
         Column("", lambda row: names.get(row[0], row[0])),
-        Column("size", lambda row: f"{held[row[0]] / 1e9:,.1f} GB"),
+        Column("size", lambda row: f"{sizes[row[0]] / 1e9:,.1f} GB"),
         Column(
             "of the GPU", lambda row: percent_text(row[1]),
             shade=lambda row: 0.0 if row[0] == "total" else min(row[1], 1.0),
@@ -405,8 +403,8 @@ def _use(job: explained.ExplainedJob) -> Rows:
 def _checkpoint(job: explained.PlannedJob) -> tuple[str, str]:
     saved = job.checkpoint
     size, part = unit_text(saved.bytes, "B"), unit_text(saved.bytes_per_gpu, "B")
-    each = f"{saved.bytes_per_parameter:g} B a parameter, as MLPerf Storage counts"
-    return "checkpoint", f"{size}, {part} of each GPU if all write as much ({each})"
+    per_parameter = f"{saved.bytes_per_parameter:g} B a parameter, as MLPerf Storage counts"
+    return "checkpoint", f"{size}, {part} of each GPU if all write as much ({per_parameter})"
 
 
 def _power(job: explained.ExplainedJob) -> Rows:
@@ -414,9 +412,9 @@ def _power(job: explained.ExplainedJob) -> Rows:
     if power is None:
         return [("power", "not known: the catalog does not say what a node draws, and the scenario has no power")]
     kind = "measured" if power.measured else "estimate"
-    each = f"{unit_text(power.node_training_w, 'W')} a node, {unit_text(power.node_idle_w, 'W')} idle"
+    per_node = f"{unit_text(power.node_training_w, 'W')} a node, {unit_text(power.node_idle_w, 'W')} idle"
     token = f", {power.joules_per_token:.3g} J a token" if power.joules_per_token is not None else ""
-    return [("power", f"{unit_text(power.job_w, 'W')} in all nodes{token}: {each} ({kind}: {power.source})")]
+    return [("power", f"{unit_text(power.job_w, 'W')} in all nodes{token}: {per_node} ({kind}: {power.source})")]
 
 
 def _breakdown(job: explained.PlannedJob) -> Section:
@@ -484,13 +482,13 @@ def _peak(kind: str) -> Callable[[explained.PlannedJob], str]:
     """Return the text of the share of the peak that a kind of product reaches."""
 
     def source(job: explained.PlannedJob) -> str:
-        found, chip = job.efficiencies[kind], job.accelerator
+        efficiency, chip = job.efficiencies[kind], job.accelerator
         narrow = (
             kind == "attention" and job.execution["options"].get("attention") == "fp8" and chip.precision != "nvfp4"
         )
         peak = chip.peak_flop_per_s if kind == "gemm" or narrow else chip.peak_16bit_flop_per_s
-        basis = "fitted" if found.basis == "fitted" else "assumed"
-        return f"{PERCENT.brief(found.share)} of {unit_text(peak, 'FLOP/s')}, {basis}"
+        basis = "fitted" if efficiency.basis == "fitted" else "assumed"
+        return f"{PERCENT.brief(efficiency.share)} of {unit_text(peak, 'FLOP/s')}, {basis}"
 
     return source
 

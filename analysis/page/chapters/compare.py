@@ -30,7 +30,7 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.contest.compare import by_value
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, rows_of
 from ettrick.analysis.page.account import requested_share
-from ettrick.analysis.page.cells import axes_of, bar, gap_bar, mean_of, summary_of
+from ettrick.analysis.page.cells import axes_of, bar, by_controls, gap_bar, mean_of, summary_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.charts.data import Intervals, Waterfall, WaterfallStep
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated, variability
@@ -95,16 +95,16 @@ class _Contest:
     @property
     def rival(self) -> str:
         """Of two or more, the best variant other than the first one."""
-        best, *others = self.document.order
-        return others[0] if best == self.first else best
+        best, *rest = self.document.order
+        return rest[0] if best == self.first else best
 
     def difference(self, name: str, metric: str = "") -> SourcedEstimate | None:
         return self.places.estimate("variants", name, "difference", metric or self.metric, interval="ci95")
 
     def is_resolved(self, name: str, metric: str = "") -> bool:
         """Return whether this is more than chance; a difference that all runs share counts as well."""
-        found = self.document.variants[name].difference.get(metric or self.metric)
-        return found is not None and found.resolved
+        change = self.document.variants[name].difference.get(metric or self.metric)
+        return change is not None and change.resolved
 
     def amount(self, size: SourcedEstimate, step: NumberFormat | None = None) -> Words:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
@@ -122,11 +122,11 @@ class _Contest:
         jobs = [list(self.document.variants[name].per_job) for name in (self.first, best)]
         if any(len(names) != 1 for names in jobs):
             return None
-        one, other = (
+        gpus, gpus_of_best = (
             self.places.at("variants", name, "per_job", names[0], "gpus")
             for name, names in zip((self.first, best), jobs, strict=True)
         )
-        return one if one is not None and other is not None and one.value == other.value else None
+        return gpus if gpus is not None and gpus_of_best is not None and gpus.value == gpus_of_best.value else None
 
 
 def opening(report_data: ReportData) -> FirstScreen:
@@ -156,17 +156,17 @@ def _answer(contest: _Contest) -> Words:
         return (f"Which is better is not known: {document.unranked_because}.",)
     if document.ranking is not None and len(document.ranking.may_be_best) > 1:
         return _several(contest, document.ranking)
-    best, first, other = document.order[0], contest.first, contest.rival
-    change = contest.difference(other)
+    best, first, rival = document.order[0], contest.first, contest.rival
+    change = contest.difference(rival)
     if change is None:
-        return (f"By how much {labels[other]} differs from {labels[first]} is not known: one of them has no value of "
+        return (f"By how much {labels[rival]} differs from {labels[first]} is not known: one of them has no value of "
                 f"{metric_words(contest.metric)}.",)  # fmt: skip
-    if not contest.is_resolved(other):
-        return _unresolved(contest, other, change)
+    if not contest.is_resolved(rival):
+        return _unresolved(contest, rival, change)
     size = contest.amount(change.changed(lambda amount: abs(amount)))
     better, worse = ("save", "cost") if lower_is_better(contest.metric) else ("add", "lose")
     if best == first:
-        start = f"Staying with {labels[first]} is best: switching to {labels[other]}, the next, would {worse} "
+        start = f"Staying with {labels[first]} is best: switching to {labels[rival]}, the next, would {worse} "
         return (start, *size, contest.of_metric(), ".")
     gain = _useful_time(contest, best)
     amount = _as_time(contest, best, gain, change) if gain is not None and contest.metric in WITH_SPEED else ()
@@ -187,12 +187,12 @@ def _several(contest: _Contest, ranking: RankingSummary) -> Words:
     return (start, *more_runs(needed), " which.")
 
 
-def _unresolved(contest: _Contest, other: str, change: SourcedEstimate) -> Words:
-    pair, runs = f"{contest.labels[contest.first]} and {contest.labels[other]}", contest.places.stated("replications")
+def _unresolved(contest: _Contest, rival: str, change: SourcedEstimate) -> Words:
+    pair, runs = f"{contest.labels[contest.first]} and {contest.labels[rival]}", contest.places.stated("replications")
     if change.low is None or change.high is None:
         return (f"{pair} are equally good: they come to the same in all ", number(runs, COUNT), " simulated runs.")
-    needed = contest.places.at("variants", other, "difference", contest.metric, "replications_to_resolve")
-    start = f" simulated runs: {contest.labels[other]} differs by "
+    needed = contest.places.at("variants", rival, "difference", contest.metric, "replications_to_resolve")
+    start = f" simulated runs: {contest.labels[rival]} differs by "
     return (
         f"{pair} cannot be distinguished in ", number(runs, COUNT), start, *contest.amount(change),
         f"{contest.of_metric('in')}, where zero is no difference; ", *more_runs(needed), " them apart.",
@@ -307,16 +307,16 @@ def _interruptions(contest: _Contest, best: str, rival: str) -> Words:
             f" times with {contest.labels[rival]}.")  # fmt: skip
 
 
-def _where_time_is_found(contest: _Contest, other: str, best: str) -> Words:
-    found = []
+def _where_time_is_found(contest: _Contest, rival: str, best: str) -> Words:
+    falls = []
     for bucket in contest.document.variants[best].time_shares:
-        before, after = (contest.places.at("variants", name, "time_shares", bucket) for name in (other, best))
+        before, after = (contest.places.at("variants", name, "time_shares", bucket) for name in (rival, best))
         if before is None or after is None or bucket == "productive" or before.value - after.value < _LEAST_CHANGE:
             continue
         words = (f"{bucket_words(bucket)} falls from ", number(before, PERCENT), " to ", number(after, PERCENT))
-        found.append((before.value - after.value, words))
-    parts = [words for _, words in sorted(found, key=lambda entry: -entry[0])[:2]]
-    start = f"With {contest.labels[best]} instead of {contest.labels[other]}, "
+        falls.append((before.value - after.value, words))
+    parts = [words for _, words in sorted(falls, key=lambda entry: -entry[0])[:2]]
+    start = f"With {contest.labels[best]} instead of {contest.labels[rival]}, "
     return (start, *joined(parts, ", "), " of the time.") if parts else ()
 
 
@@ -327,9 +327,9 @@ def _glance(contest: _Contest) -> Figure | None:
     title = f"{contest.labels[document.order[0]]} is best" if sure else "No variant is best beyond chance"
     metric, rows = contest.shown, []
     for name in document.order:
-        found = contest.document.variants[name].difference.get(metric.metric)
-        if found is not None and name != contest.first:
-            rows.append(gap_bar(contest.labels[name], metric, found, difference_note(found, document.replications)))
+        change = contest.document.variants[name].difference.get(metric.metric)
+        if change is not None and name != contest.first:
+            rows.append(gap_bar(contest.labels[name], metric, change, difference_note(change, document.replications)))
     chart = Intervals(title, f"{metric.step} of {metric_words(contest.metric)}", tuple(rows), (0.0, f"as {first}"))
     alt = f"Differences to {first} with their 95 % intervals. {title}."
     caption = (
@@ -357,12 +357,12 @@ def section(report_data: ReportData) -> Section | None:
     if report_data.kind != "compare":
         return None
     contest = _Contest.of(report_data.comparison)
-    found, pictures = _compared(contest), [_means(contest)]
+    compared, pictures = _compared(contest), [_means(contest)]
     if contest.document.ranking is not None:
         pictures.append(_behind(contest, contest.document.ranking))
     # The first table has what the pictures and the table of all metrics show.
-    items = (*(picture for picture in pictures if picture is not None), *found.items[1:], _metrics(contest))
-    return replace(found, items=items)
+    items = (*(picture for picture in pictures if picture is not None), *compared.items[1:], _metrics(contest))
+    return replace(compared, items=items)
 
 
 def _compared(contest: _Contest) -> Section:
@@ -415,7 +415,7 @@ def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
 
 
 def _beside_first(
-    contest: _Contest, head: str, names: Mapping[str, str], metric: str, others: Sequence[str], title: str,
+    contest: _Contest, head: str, names: Mapping[str, str], metric: str, other_metrics: Sequence[str], title: str,
     ranks: Mapping[str, str],
 ) -> TableBlock:  # fmt: skip
     """Return a metric of each variant, how far it is from the first's, and the means of others that a table has."""
@@ -425,10 +425,10 @@ def _beside_first(
     def of_others(text: Callable[[DifferenceSummary | None], str]) -> Callable[[str], str]:
         return lambda name: "" if name == contest.first else text(changes[name])
 
-    def mean(other: str, form: Callable[[float], str]) -> Column[str]:
-        return Column(METRICS[other].short, lambda name: text_or_dash(mean_of(variants[name], other), form))
+    def mean(metric_name: str, form: Callable[[float], str]) -> Column[str]:
+        return Column(METRICS[metric_name].short, lambda name: text_or_dash(mean_of(variants[name], metric_name), form))
 
-    beside = [name for name in others if name not in (metric, contest.metric)]
+    beside = [name for name in other_metrics if name not in (metric, contest.metric)]
     columns: list[Column[str]] = [
         Column(head, lambda name: names[name]),
         Column("rank", lambda name: ranks.get(name, "-"), bool(ranks)),
@@ -453,12 +453,11 @@ def _where(document: CompareDocument, head: str, names: Mapping[str, str]) -> Ta
         name: variant.cluster_shares if variant.time_shares["productive"] is None else variant.time_shares
         for name, variant in document.variants.items()
     }
-    largest = {bucket: max(mine[bucket] or 0.0 for mine in shares.values()) for bucket in shares[document.first]}
+    largest = {bucket: max(row[bucket] or 0.0 for row in shares.values()) for bucket in shares[document.first]}
     lost = sorted((name for name in largest if name != "productive"), key=lambda name: -largest[name])
     buckets = ["productive", *(name for name in lost if largest[name] >= _LEAST_SHARE)][: _MOST_BUCKETS + 1]
     rows = [
-        [names[name], *(text_or_dash(mine[bucket], percent_text) for bucket in buckets)]
-        for name, mine in shares.items()
+        [names[name], *(text_or_dash(row[bucket], percent_text) for bucket in buckets)] for name, row in shares.items()
     ]
     return grid("Where the GPU-time went", [head, *map(bucket_label, buckets)], rows)
 
@@ -491,16 +490,16 @@ def _title(contest: _Contest) -> str:
             return f"{order[0]} has the best mean {name}; {_may_be_better(contest, ranking)}"
         second = ranking.behind[document.order[1]]
         return f"{order[0]} has the best {name}, {metric.distance(second.mean, second.ci95)} ahead of {order[1]}"
-    other = next(name for name in document.variants if name != document.first)
-    found, ours, theirs = document.variants[other].difference.get(metric.metric), labels[other], labels[document.first]
-    if found is None:
+    rival = next(name for name in document.variants if name != document.first)
+    change, ours, theirs = document.variants[rival].difference.get(metric.metric), labels[rival], labels[document.first]
+    if change is None:
         return f"{order[0]} has the best {name}"
-    if _is_equal(found):
+    if _is_equal(change):
         return f"{ours} and {theirs} have the same {name}, in every run"
-    if not found.resolved:
-        return f"{ours} and {theirs} cannot be distinguished in {name}: {metric.change(found)}"
-    more = "more" if found.mean > 0 else "less"
-    return f"{ours} has {metric.distance(found.mean, found.ci95)} {more} {name} than {theirs}"
+    if not change.resolved:
+        return f"{ours} and {theirs} cannot be distinguished in {name}: {metric.change(change)}"
+    more = "more" if change.mean > 0 else "less"
+    return f"{ours} has {metric.distance(change.mean, change.ci95)} {more} {name} than {theirs}"
 
 
 def _may_be_better(contest: _Contest, ranking: RankingSummary) -> str:
@@ -511,26 +510,20 @@ def _may_be_better(contest: _Contest, ranking: RankingSummary) -> str:
     return f"whether {listed(far)} {'is' if len(far) == 1 else 'are'} truly behind is not resolved"
 
 
-def _is_equal(found: DifferenceSummary | Shortfall) -> bool:
+def _is_equal(change: DifferenceSummary | Shortfall) -> bool:
     """Return whether a difference is none at all, in every replication."""
-    return found.mean == 0 and _is_constant(found)
+    return change.mean == 0 and _is_constant(change)
 
 
-def _is_constant(found: DifferenceSummary | Shortfall) -> bool:
+def _is_constant(change: DifferenceSummary | Shortfall) -> bool:
     """Return whether a difference is the same in every replication."""
-    return found.ci95 is None or found.ci95[0] == found.ci95[1]
+    return change.ci95 is None or change.ci95[0] == change.ci95[1]
 
 
 def _notes(contest: _Contest) -> Iterator[str]:
+    yield from _on_stores(contest)
     document, metric, labels = contest.document, contest.shown, contest.labels
     ranking, first = document.ranking, labels[document.first]
-    for name, found in document.stores.items():
-        gain = "-" if found.gain is None else metric.change(found.gain)
-        also = " without its own" if document.first in document.stores else ""
-        rest = "" if found.rest is None else (
-            f"; without them the difference to {first}{also} is {metric.change(found.rest)}"
-        )  # fmt: skip
-        yield f"{labels[name]}: the checkpoint stores of its preset make {gain}{rest}"
     if ranking is not None and any(not _is_equal(ranking.behind[name]) for name in ranking.may_be_best[1:]):
         needed = ranking.replications_to_resolve
         more = 0 if needed is None else max(needed - document.replications, 1)
@@ -542,10 +535,21 @@ def _notes(contest: _Contest) -> Iterator[str]:
         change = variant.difference.get(document.headline)
         if change is not None and not change.resolved:
             yield f"{labels[name]} against {first}, {difference_note(change, document.replications)}"
-            if change.controlled is not None and not change.controlled.ci95[0] <= 0 <= change.controlled.ci95[1]:
-                yield f"with control variates it is resolved: {metric.change(change.controlled)}"
+            if (controlled := by_controls(change)) is not None:
+                yield f"with control variates it is resolved: {metric.change(controlled)}"
     yield from _of_variants(contest)
     yield "a replication has the same failures in all variants: the noise that they have in common cancels"
+
+
+def _on_stores(contest: _Contest) -> Iterator[str]:
+    """Yield what the checkpoint stores of presets make of the differences."""
+    document, metric, labels = contest.document, contest.shown, contest.labels
+    also = " without its own" if document.first in document.stores else ""
+    for name, stores in document.stores.items():
+        gain = "-" if stores.gain is None else metric.change(stores.gain)
+        rest = f"; without them the difference to {labels[document.first]}{also} is {metric.change(stores.rest)}"
+        rest = "" if stores.rest is None else rest
+        yield f"{labels[name]}: the checkpoint stores of its preset make {gain}{rest}"
 
 
 def _of_variants(contest: _Contest) -> Iterator[str]:
@@ -558,16 +562,16 @@ def _of_variants(contest: _Contest) -> Iterator[str]:
         yield note if len(who) == len(contest.labels) else f"with {listed(who)}: {note}"
 
 
-def difference_note(found: DifferenceSummary, replications: int) -> str:
+def difference_note(change: DifferenceSummary, replications: int) -> str:
     """Return how sure a difference is: resolved, or what it would take."""
-    if found.exact:
+    if change.exact:
         return "exact: nothing is random"
-    if found.resolved:
+    if change.resolved:
         return "resolved"
-    if _is_constant(found):
-        how, most = "the same" if found.mean == 0 else "as much", percent_text(unseen(replications), 1)
+    if _is_constant(change):
+        how, most = "the same" if change.mean == 0 else "as much", percent_text(unseen(replications), 1)
         return f"{how} in every run; what is in fewer than {most} of all may not have been met"
-    needed = found.replications_to_resolve
+    needed = change.replications_to_resolve
     count = f"about {needed:,} replications, not {replications}," if needed else f"more than {MANY:,} replications"
     return f"not resolved: {count} would tell"
 
@@ -575,14 +579,14 @@ def difference_note(found: DifferenceSummary, replications: int) -> str:
 def _means(contest: _Contest) -> Figure | None:
     document, metric, rows, texts = contest.document, contest.shown, [], {}
     order = document.order or list(document.variants)
-    for name in [*order, *(other for other in document.variants if other not in order)]:
+    for name in [*order, *(unranked for unranked in document.variants if unranked not in order)]:
         variant, label = document.variants[name], contest.labels[name]
         texts[label] = metric.worded(summary_of(variant, metric.metric)) or "not known"
         rows.append(bar(label, metric, variant, "" if mean_of(variant, metric.metric) is not None else texts[label]))
-    known = [f"{texts[row.name]} with {row.name}" for row in rows if row.mean is not None]
-    if not known:
+    means = [f"{texts[row.name]} with {row.name}" for row in rows if row.mean is not None]
+    if not means:
         return None
-    ends_of_order = ", ".join(dict.fromkeys((known[0], known[-1])))
+    ends_of_order = ", ".join(dict.fromkeys((means[0], means[-1])))
     title = f"{capital(metric.name)} of {number_of(len(rows), 'variant')}: {ends_of_order}"
     alt = f"Means with 95 % intervals: {'; '.join(f'{name} {text}' for name, text in texts.items())}."
     caption = "The failures are the same in all rows: differences are known better than these intervals suggest."
@@ -591,9 +595,9 @@ def _means(contest: _Contest) -> Figure | None:
 
 def _behind(contest: _Contest, ranking: RankingSummary) -> Figure:
     ahead, labels, metric, rows = ranking.may_be_best, contest.labels, contest.shown, []
-    for name, found in ranking.behind.items():
+    for name, shortfall in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
-        rows.append(gap_bar(labels[name], metric, found, note))
+        rows.append(gap_bar(labels[name], metric, shortfall, note))
     title = f"{labels[ahead[0]]} is ahead of all others, with 95 % confidence"
     if len(ahead) > 1:
         title = f"{listed([labels[name] for name in ahead])} may be the best"
@@ -614,9 +618,9 @@ def _metrics(contest: _Contest) -> TableBlock:
         metric = shown(name, means, contest.currency)
         row = [capital(metric.name) + (" (lower is better)" if lower_is_better(name) else "")]
         for variant, mean in zip(variants, means, strict=True):
-            found, least = variant.difference.get(name), _SMALLEST_DIFFERENCE * abs(mean or 0.0)
-            is_shown = found is not None and found.resolved and abs(found.mean) > least
-            change = f"; {metric.change(found)}" if is_shown else ""
+            gap, least = variant.difference.get(name), _SMALLEST_DIFFERENCE * abs(mean or 0.0)
+            is_shown = gap is not None and gap.resolved and abs(gap.mean) > least
+            change = f"; {metric.change(gap)}" if is_shown else ""
             row.append((metric.worded(variant.metrics.get(name)) or "not known") + change)
         rows.append(row)
     note = (
@@ -658,7 +662,7 @@ class BridgeStep(NamedTuple):
     before: float
     after: float
     # By how much it is smaller in the second one, which is a gain; ``None`` from a single replication.
-    found: DifferenceSummary | None
+    difference: DifferenceSummary | None
 
     @property
     def name(self) -> str:
@@ -699,14 +703,19 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
         return None
     every = [_step(rows, bucket, [f"{TIME_SHARE}{bucket}"]) for bucket in JOB_BUCKETS if bucket != "productive"]
     steps = sorted((step for step in every if abs(step.gain) > _SMALLEST), key=lambda step: -step.gain)
-    largest = max((abs(step.gain) for step in steps), default=0.0)
-    small, drawn = [step for step in steps if abs(step.gain) < _SEEN * largest], steps
-    if len(small) > 1:
-        others = _step(rows, "others", [f"{TIME_SHARE}{step.bucket}" for step in small])
-        drawn = [*(step for step in steps if step not in small), others]
     whole = difference(*([row[_PRODUCTIVE] for row in of_scenario] for of_scenario in reversed(rows)))
     productive = _step(rows, "productive", [_PRODUCTIVE])
-    return Bridge(productive.before, productive.after, tuple(steps), tuple(drawn), whole)
+    return Bridge(productive.before, productive.after, tuple(steps), tuple(_drawn(rows, steps)), whole)
+
+
+def _drawn(rows: Sequence[Sequence[Mapping[str, Ratio]]], steps: Sequence[BridgeStep]) -> Sequence[BridgeStep]:
+    """Return the steps, with those that are too small to be seen put together."""
+    largest = max((abs(step.gain) for step in steps), default=0.0)
+    small = [step for step in steps if abs(step.gain) < _SEEN * largest]
+    if len(small) < 2:
+        return steps
+    together = _step(rows, "others", [f"{TIME_SHARE}{step.bucket}" for step in small])
+    return [*(step for step in steps if step not in small), together]
 
 
 def _step(rows: Sequence[Sequence[Mapping[str, Ratio]]], bucket: str, names: Sequence[str]) -> BridgeStep:
@@ -725,8 +734,8 @@ def bridge_section(report_data: ReportData) -> Section | None:
     if before is None or after is None:
         return None
     count = min(before.replications, after.replications)
-    found = bridge_of(before.ensemble.results[:count], after.ensemble.results[:count])
-    if found is None:
+    bridge = bridge_of(before.ensemble.results[:count], after.ensemble.results[:count])
+    if bridge is None:
         return None
     first, second, short, same = names_apart(report_data, before, after)
     # What the jobs request in a year, if those of the two are of one size.
@@ -735,27 +744,31 @@ def bridge_section(report_data: ReportData) -> Section | None:
     whole = _documented(report_data, before.name, after.name)
     speeds = _speeds(before, after, count)
     place = f" (both: {same})" if same else ""
-    title = title_of(found, (short, second), place, whole, speeds)
-    again = f"Both were simulated again, {number_of(count, 'replication')} of each with the same failures; intervals "
-    notes = [f"{again}are 95 % of the paired differences."]
-    if max(before.wanted, after.wanted) > count:
-        most = max(before.wanted, after.wanted)
-        notes.append(f"The results have {most:,} replications: their means may differ a little.")
-    if same:
-        notes.append(f"Both have {same}.")
-    if report_data.sweep is not None and any(axis.unknown for axis in report_data.sweep.axes.values()):
-        notes.append("Unknown inputs are at their central values.")
-    if not found.steps:
-        alike = f"ETTR is {PERCENT.plain(found.after)} with both, and every bucket has the same share."
-        return Section("bridge", title, (alike,), (), tuple(notes))
-    texts = tuple(_on_bridge(found, (first, second), whole, before.wanted, count, hours, speeds))
-    changes = tuple(WaterfallStep(step.name, 100 * step.gain, _ends(step.found, 100)) for step in found.drawn)
-    chart = Waterfall(title, "%", (first, 100 * found.before), changes, (second, 100 * found.after))
-    steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in found.steps[:6])
-    alt = f"From {PERCENT.plain(found.before)} of {first} to {PERCENT.plain(found.after)} of {second}: {steps}."
+    title = title_of(bridge, (short, second), place, whole, speeds)
+    notes = tuple(_on_both(report_data, count, max(before.wanted, after.wanted), same))
+    if not bridge.steps:
+        alike = f"ETTR is {PERCENT.plain(bridge.after)} with both, and every bucket has the same share."
+        return Section("bridge", title, (alike,), (), notes)
+    texts = tuple(_on_bridge(bridge, (first, second), whole, before.wanted, count, hours, speeds))
+    changes = tuple(WaterfallStep(step.name, 100 * step.gain, _ends(step.difference, 100)) for step in bridge.drawn)
+    chart = Waterfall(title, "%", (first, 100 * bridge.before), changes, (second, 100 * bridge.after))
+    steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in bridge.steps[:6])
+    alt = f"From {PERCENT.plain(bridge.before)} of {first} to {PERCENT.plain(bridge.after)} of {second}: {steps}."
     caption = "ETTR is the share of the requested GPU-time that became training; a loss that falls is a gain."
-    picture = Figure("bridge", chart, alt, caption, _bridge_table(found, first, second, hours))
-    return Section("bridge", title, texts, (picture,), tuple(notes))
+    picture = Figure("bridge", chart, alt, caption, _bridge_table(bridge, first, second, hours))
+    return Section("bridge", title, texts, (picture,), notes)
+
+
+def _on_both(report_data: ReportData, count: int, wanted: int, same: str) -> Iterator[str]:
+    """Yield how both were simulated again, and what they have in common."""
+    again = f"Both were simulated again, {number_of(count, 'replication')} of each with the same failures; intervals "
+    yield f"{again}are 95 % of the paired differences."
+    if wanted > count:
+        yield f"The results have {wanted:,} replications: their means may differ a little."
+    if same:
+        yield f"Both have {same}."
+    if report_data.sweep is not None and any(axis.unknown for axis in report_data.sweep.axes.values()):
+        yield "Unknown inputs are at their central values."
 
 
 def _on_bridge(
@@ -813,13 +826,13 @@ def _documented(report_data: ReportData, before: str, after: str) -> DifferenceS
     if report_data.kind != "compare":
         return None
     first, variants = report_data.comparison.first, report_data.comparison.variants
-    found = variants[after if before == first else before].difference.get("ettr")
-    if found is None or first not in (before, after):
+    change = variants[after if before == first else before].difference.get("ettr")
+    if change is None or first not in (before, after):
         return None
-    mean, ends = found.mean, found.ci95
+    mean, ends = change.mean, change.ci95
     if after == first:
         mean, ends = -mean, ends and (-ends[1], -ends[0])
-    return difference_of(mean, ends, is_resolved=found.resolved, needed=found.replications_to_resolve)
+    return difference_of(mean, ends, is_resolved=change.resolved, needed=change.replications_to_resolve)
 
 
 def _speeds(before: ReplayedScenario, after: ReplayedScenario, count: int) -> tuple[float, float] | None:
@@ -836,7 +849,7 @@ def _speeds(before: ReplayedScenario, after: ReplayedScenario, count: int) -> tu
 
 
 def title_of(
-    found: Bridge,
+    bridge: Bridge,
     names: tuple[str, str],
     place: str,
     documented: DifferenceSummary | None,
@@ -844,18 +857,18 @@ def title_of(
 ) -> str:
     """Return what the bridge says; all replications together decide whether there is a difference."""
     before, after = names
-    if not found.steps:
+    if not bridge.steps:
         return f"Time is spent alike with {after} and with {before}"
-    whole = documented or found.whole
-    gain, ends = found.gain if documented is None else documented.mean, _ends(whole)
+    whole = documented or bridge.whole
+    gain, ends = bridge.gain if documented is None else documented.mean, _ends(whole)
     if (
         speeds is not None
-        and min(found.before, found.after) > 0
-        and abs(math.log(speeds[1] / speeds[0])) > abs(math.log(found.after / found.before))
+        and min(bridge.before, bridge.after) > 0
+        and abs(math.log(speeds[1] / speeds[0])) > abs(math.log(bridge.after / bridge.before))
     ):
         return (
-            f"Time is not what {after} and {before} differ in most{place}: ETTR is {PERCENT.plain(found.after)} and "
-            f"{PERCENT.plain(found.before)}, but training uses {PERCENT.plain(speeds[1])} and "
+            f"Time is not what {after} and {before} differ in most{place}: ETTR is {PERCENT.plain(bridge.after)} and "
+            f"{PERCENT.plain(bridge.before)}, but training uses {PERCENT.plain(speeds[1])} and "
             f"{PERCENT.plain(speeds[0])} of the peak"
         )
     if whole is not None and not whole.resolved:
@@ -863,8 +876,8 @@ def title_of(
         return f"ETTR with {after} and with {before} cannot be distinguished{place}: {change} of ETTR"
     # Mostly is more than half of all steps in the direction of the change.
     sign = 1.0 if gain >= 0 else -1.0
-    main = max(found.steps, key=lambda step: sign * step.gain)
-    total = sum(max(sign * step.gain, 0.0) for step in found.steps)
+    main = max(bridge.steps, key=lambda step: sign * step.gain)
+    total = sum(max(sign * step.gain, 0.0) for step in bridge.steps)
     how_much = "mostly by" if 2 * sign * main.gain > total else "the largest part by"
     why = f"{how_much} {'less' if main.gain >= 0 else 'more'} {BUCKETS[main.bucket].noun or main.name}"
     way = "higher" if gain >= 0 else "lower"
@@ -873,7 +886,7 @@ def title_of(
 
 def _bridge_table(bridge: Bridge, first: str, second: str, hours: float | None) -> TableBlock:
     rows: list[tuple[str, BridgeStep | Bridge, DifferenceSummary | None, str]] = [
-        *((capital(step.name), step, step.found, BUCKETS[step.bucket].gloss) for step in bridge.steps),
+        *((capital(step.name), step, step.difference, BUCKETS[step.bucket].gloss) for step in bridge.steps),
         ("ETTR", bridge, bridge.whole, "the share of the requested GPU-time that became training"),
     ]
     columns: tuple[Column[tuple[str, BridgeStep | Bridge, DifferenceSummary | None, str]], ...] = (
@@ -888,12 +901,12 @@ def _bridge_table(bridge: Bridge, first: str, second: str, hours: float | None) 
     return table_of(f"From {first} to {second}", rows, columns, note=note)
 
 
-def _yearly(gain: float, found: DifferenceSummary | None, hours: float) -> str:
-    return hours_of(gain * hours, _ends(found, hours))
+def _yearly(gain: float, change: DifferenceSummary | None, hours: float) -> str:
+    return hours_of(gain * hours, _ends(change, hours))
 
 
-def _ends(found: DifferenceSummary | None, size: float = 1.0) -> tuple[float, float] | None:
+def _ends(change: DifferenceSummary | None, size: float = 1.0) -> tuple[float, float] | None:
     """Return an interval within what is possible; ``None`` without width: all replications differ by as much."""
-    if found is None or found.ci95 is None:
+    if change is None or change.ci95 is None:
         return None
-    return size * max(found.ci95[0], -1.0), size * min(found.ci95[1], 1.0)
+    return size * max(change.ci95[0], -1.0), size * min(change.ci95[1], 1.0)

@@ -55,33 +55,33 @@ def curves_picture(
     edges: Sequence[tuple[float, str]] = (),
 ) -> Figure:
     """Return a metric along an axis, a curve for each of some lines; edges are places on it [SI], with names."""
-    others = [other for other in axes_of(content) if other.name in lines[0].others]
-    kept, which = few_lines(lines, others, metric.metric)
-    formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
-    title = title or curves_title(kept, axis, metric)
+    line_axes = [line_axis for line_axis in axes_of(content) if line_axis.name in lines[0].others]
+    shown, which = few_lines(lines, line_axes, metric.metric)
+    formula = _formula(shown[0], axis, metric) if len(lines) == 1 else None
+    title = title or curves_title(shown, axis, metric)
     chart = Curves(
         title,
         axis.scale,
         ChartAxis(metric.head),
-        (*(series_of(line, axis, metric, hue) for hue, line in enumerate(kept)), *([formula] if formula else [])),
+        (*(series_of(line, axis, metric, hue) for hue, line in enumerate(shown)), *([formula] if formula else [])),
         tuple((level.height, level.name) for level in levels_of(content, axis, metric)),
         tuple((place / axis.size, name) for place, name in edges),
     )
-    each = " and ".join(other.title for other in others)
+    titles = " and ".join(line_axis.title for line_axis in line_axes)
     caption = (
-        which or (f"One line for each {each}." if each and len(lines) > 1 else ""),
+        which or (f"One line for each {titles}." if titles and len(lines) > 1 else ""),
         "Dashed: the closed form, a formula without sampling error." if formula else "",
         missing_means(content, metric),
     )
-    courses = "; ".join(_course(line, axis, metric) for line in kept[:4])
+    courses = "; ".join(_course(line, axis, metric) for line in shown[:4])
     alt = f"{capital(metric.name)} along {axis.title}. {courses}."
-    return Figure(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
+    return Figure(key, chart, alt, " ".join(filter(None, caption)), _table(shown, axis, metric, title))
 
 
 def _course(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat) -> str:
-    known = _known(line, metric)
+    cells = _known(line, metric)
     ends = [f"{metric.worded(summary_of(cell, metric.metric))} at {label_text(cell.values[axis.name])}"
-            for cell in (known[0], known[-1])]  # fmt: skip
+            for cell in (cells[0], cells[-1])]  # fmt: skip
     return f"{f'{line.name}: ' if line.name else ''}from {ends[0]} to {ends[1]}"
 
 
@@ -150,7 +150,7 @@ def missing_means(content: SweepDocument, metric: MetricFormat) -> str:
 MOST_LINES = 8  # lines that can be distinguished in a picture
 
 
-def few_lines(lines: Lines, others: Sequence[ChosenAxis], metric: str) -> tuple[Lines, str]:
+def few_lines(lines: Lines, line_axes: Sequence[ChosenAxis], metric: str) -> tuple[Lines, str]:
     """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
 
     Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
@@ -159,19 +159,19 @@ def few_lines(lines: Lines, others: Sequence[ChosenAxis], metric: str) -> tuple[
     if len(lines) <= MOST_LINES:
         return list(lines), ""
     ranked = _ranked(lines, metric)
-    if len(others) > 1:
+    if len(line_axes) > 1:
         best = ranked[0].others
 
         def alike(axis: ChosenAxis) -> Lines:
             names = best.keys() - {axis.name}
             return [line for line in lines if all(line.others[name] == best[name] for name in names)]
 
-        axis = max(others, key=lambda axis: _spread(alike(axis), metric))
-        found = alike(axis)
-        if len(found) > 1:
-            fixed = ", ".join(other.phrase(best[other.name]) for other in others if other is not axis)
-            shown = evenly(found, MOST_LINES)
-            part = f" {len(shown)} of its {len(found)} values are shown." if len(shown) < len(found) else ""
+        axis = max(line_axes, key=lambda axis: _spread(alike(axis), metric))
+        varied = alike(axis)
+        if len(varied) > 1:
+            fixed = ", ".join(rest.phrase(best[rest.name]) for rest in line_axes if rest is not axis)
+            shown = evenly(varied, MOST_LINES)
+            part = f" {len(shown)} of its {len(varied)} values are shown." if len(shown) < len(varied) else ""
             named = [line._replace(name=axis.worded(line.others[axis.name])) for line in shown]
             return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
     chosen = ranked[:MOST_LINES]
@@ -260,10 +260,10 @@ def _span(cells: Sequence[CellSummary], axis: ChosenAxis, metric: MetricFormat) 
     return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
 
 
-def _is_apart(one: CellSummary, other: CellSummary, metric: MetricFormat) -> bool:
+def _is_apart(first: CellSummary, second: CellSummary, metric: MetricFormat) -> bool:
     means, halves = [], 0.0
-    for cell in (one, other):
+    for cell in (first, second):
         means.append(mean_of(cell, metric.metric) or 0.0)
         ends = ends_of(summary_of(cell, metric.metric).mean_ci95)
         halves += 0.0 if ends is None else (ends[1] - ends[0]) / 2
-    return one is not other and abs(means[0] - means[1]) > max(halves, _SAME * max(map(abs, means)))
+    return first is not second and abs(means[0] - means[1]) > max(halves, _SAME * max(map(abs, means)))

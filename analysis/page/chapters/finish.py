@@ -64,15 +64,15 @@ def samples_along(
     Without an axis it is one sample of all. `fixed` are values of the other axes by column; `drawn` takes the draws of
     unknown inputs, not their central values. An empty time is that of a run that was not finished.
     """
-    found: dict[str, list[str]] = {}
+    times_by_label: dict[str, list[str]] = {}
     for row in rows:
         if (row["draw"] != "0") == drawn and all(row[name] == label for name, label in fixed.items()):
             label = "all runs" if axis is None else row[column_of(row, axis.name)]
-            found.setdefault(label, []).append(row[METRIC])
-    names = {label: label if axis is None else axis.worded(label) for label in found}
+            times_by_label.setdefault(label, []).append(row[METRIC])
+    names = {label: label if axis is None else axis.worded(label) for label in times_by_label}
     return [
         Sample(names[label], tuple(sorted(float(time) for time in times if time)), len(times))
-        for label, times in found.items()
+        for label, times in times_by_label.items()
     ]
 
 
@@ -111,13 +111,13 @@ def _samples(report_data: ReportData, focus: ReplayedScenario) -> tuple[list[Sam
     rows = report_data.table
     content = report_data.sweep
     if content is None or not rows or METRIC not in rows[0]:
-        others = [] if report_data.against is None else [report_data.against]
-        return [_simulated(one) for one in (focus, *others) if _is_alike(one)], [], None
+        rivals = [] if report_data.against is None else [report_data.against]
+        return [_simulated(replayed) for replayed in (focus, *rivals) if _is_alike(replayed)], [], None
     chosen = chosen_cells(content)
     best = content.cells[chosen[0] if chosen is not None else 0].values
     axis = _axis(content, rows, best)
-    others_at = [other for other in axes_of(content) if axis is None or other.name != axis.name]
-    fixed = {column_of(rows[0], other.name): best[other.name] for other in others_at}
+    others_at = [fixed_axis for fixed_axis in axes_of(content) if axis is None or fixed_axis.name != axis.name]
+    fixed = {column_of(rows[0], fixed_axis.name): best[fixed_axis.name] for fixed_axis in others_at}
     drawn = samples_along(rows, axis, fixed, drawn=True)
     central = samples_along(rows, axis, fixed, drawn=False)
     return (evenly(drawn, _MOST_CURVES), central, axis) if drawn else (evenly(central, _MOST_CURVES), [], axis)
@@ -136,16 +136,16 @@ def _simulated(focus: ReplayedScenario) -> Sample:
 
 def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> ChosenAxis | None:
     """Return the axis that moves the end of the work most: by which the shares of finished runs lie furthest apart."""
-    found: list[tuple[float, ChosenAxis]] = []
+    spreads: list[tuple[float, ChosenAxis]] = []
     axes = axes_of(content)
     for axis in axes:
-        fixed = {column_of(rows[0], other.name): best[other.name] for other in axes if other.name != axis.name}
+        fixed = {column_of(rows[0], rest.name): best[rest.name] for rest in axes if rest.name != axis.name}
         samples = samples_along(rows, axis, fixed, drawn=False)
         times = sorted(time for sample in samples for time in sample.times)
         if len(samples) > 1 and times:
             chances = ([sample.chance(time) for sample in samples] for time in times)
-            found.append((max(max(each) - min(each) for each in chances), axis))
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+            spreads.append((max(max(shares) - min(shares) for shares in chances), axis))
+    return max(spreads, key=lambda pair: pair[0])[1] if spreads else None
 
 
 def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> float:
@@ -163,13 +163,14 @@ def _by(time: float | None, horizon: float) -> str:
 def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
     ends = list(dict.fromkeys((samples[0], samples[-1])))
     if deadline is not None:
-        said = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
-        first = f"{said[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g}{',' if ends[1:] else ''}"
+        texts = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
+        comma = "," if ends[1:] else ""
+        first = f"{texts[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g}{comma}"
     else:
-        said = [_by(sample.by(0.5), horizon) for sample in ends]
-        first = f"half of the runs are finished {said[0]}"
+        texts = [_by(sample.by(0.5), horizon) for sample in ends]
+        first = f"half of the runs are finished {texts[0]}"
     names = [f" with {sample.name}" if ends[1:] else "" for sample in ends]
-    worded = ", ".join(f"{one}{name}" for one, name in zip([first, *said[1:]], names, strict=True))
+    worded = ", ".join(f"{text}{name}" for text, name in zip([first, *texts[1:]], names, strict=True))
     return capital(f"{worded}{', unknown inputs drawn' if has_draws else ''}")
 
 
@@ -227,8 +228,7 @@ def _notes(
     notes = []
     content = report_data.sweep
     if has_draws:
-        assert content is not None
-        names = [entry.title for entry in content.axes.values() if entry.unknown]
+        names = [] if content is None else [entry.title for entry in content.axes.values() if entry.unknown]
         notes.append(
             f"A run has failures of its own and one draw of what is not known ({', '.join(names)}); all draws are put "
             "together, so that a curve tells of both."
@@ -242,10 +242,10 @@ def _notes(
         )
     if content is not None and axis is not None:
         chosen = chosen_cells(content)
-        others = [other for other in axes_of(content) if other.name != axis.name]
-        if chosen is not None and others:
+        fixed_axes = [fixed_axis for fixed_axis in axes_of(content) if fixed_axis.name != axis.name]
+        if chosen is not None and fixed_axes:
             values = content.cells[chosen[0]].values
-            notes.append(f"With {', '.join(other.phrase(values[other.name]) for other in others)}.")
+            notes.append(f"With {', '.join(fixed_axis.phrase(values[fixed_axis.name]) for fixed_axis in fixed_axes)}.")
     if any(len(sample.times) < sample.runs for sample in samples):
         notes.append(
             "Runs that were unfinished at the horizon count as not finished: their curve does not reach 100 %."

@@ -33,8 +33,8 @@ def report(document: FitDocument | LivesDocument) -> Report:
     """Return the report of a fit."""
     source = document.provenance
     footer = (f"Ettrick {source.version}, Python {source.python}, NumPy {source.numpy}", source.command)
-    made = opening(document) if isinstance(document, FitDocument) else _opening_of_lives(document)
-    return Report(f"{document.name}: failures", made, tuple(sections(document)), None, footer)
+    screen = opening(document) if isinstance(document, FitDocument) else _opening_of_lives(document)
+    return Report(f"{document.name}: failures", screen, tuple(sections(document)), None, footer)
 
 
 def opening(document: FitDocument) -> FirstScreen:
@@ -79,7 +79,7 @@ def answer(document: FitDocument) -> str:
 
 def _doubts(document: FitDocument) -> list[str]:
     clustering = document.clustering
-    found = [
+    doubts = [
         f"failures that repeat after repairs: {_relapse(clustering)}",
         f"nodes that stay worse than others: {clustering.frailty}",
     ]
@@ -87,17 +87,17 @@ def _doubts(document: FitDocument) -> list[str]:
     if document.checks:
         but = f", not {', '.join(outside)}" if outside else ""
         count = len(document.checks)
-        found.append(f"{count - len(outside)} of {count} statistics of the data lie in what the model simulates{but}")
+        doubts.append(f"{count - len(outside)} of {count} statistics of the data lie in what the model simulates{but}")
     cost = document.cost
     if cost is not None and cost.replay is not None:
-        found.append(
+        doubts.append(
             f"{name_of(cost.metric)} of the largest job {percent_text(cost.replay, 1)} with the outages as they "
             f"were{_measured(cost)}"
         )
     if document.backtest:
         agree = sum(row.replay_inside for row in document.backtest)
-        found.append(f"a replay of the jobs has {agree} of {len(document.backtest)} waits and shares of the records")
-    return found
+        doubts.append(f"a replay of the jobs has {agree} of {len(document.backtest)} waits and shares of the records")
+    return doubts
 
 
 def _measured(cost: CostSummary) -> str:
@@ -165,39 +165,39 @@ def _rates(document: FitDocument) -> Section:
 
 
 def _clustering(document: FitDocument) -> Section:
-    found = document.clustering
+    clustering, trend = document.clustering, document.trend
     rows = [
         (
             name, f"{fit.log_likelihood:.1f}", f"{fit.aic:.1f}", f"{fit.rate:.3g}", f"{fit.relapse_probability:.3g}",
             time_text(fit.relapse_median_s) if fit.relapse_median_s else "–", f"{fit.frailty_cv2:.3g}",
         )
-        for name, fit in found.fits.items()
+        for name, fit in clustering.fits.items()
     ]  # fmt: skip
     table = grid(
         "Four models of the same spells", ["model", "ℓ", "AIC", "rate", "relapse", "after", "frailty CV²"], rows
     )
-    below = "" if found.upper_cv2 is None else f"squared variation below {found.upper_cv2:.2g}; "
+    below = "" if clustering.upper_cv2 is None else f"squared variation below {clustering.upper_cv2:.2g}; "
     texts = [
-        f"Failures repeat after repairs: {_relapse(found)}. Some nodes stay worse than others: {found.frailty} ({below}"
-        f"from one half of the window to the other {_estimate(found.split_half)}). In the model: {found.chosen}."
+        f"Failures repeat after repairs: {_relapse(clustering)}. Some nodes stay worse than others: "
+        f"{clustering.frailty} ({below}from one half of the window to the other {_estimate(clustering.split_half)}). "
+        f"In the model: {clustering.chosen}."
     ]
-    if found.parameters:
-        texts.append("; ".join(f"{name} {_estimate(value)}" for name, value in found.parameters.items()) + ".")
-    if document.trend is not None:
-        texts.append(
-            f"Trend: exponent {_estimate(document.trend.exponent)} (1 is constant). Variance over mean of counts: "
-            + ", ".join(f"{value:.2g} by {name}" for name, value in document.trend.dispersion.items()) + "."
-        )  # fmt: skip
+    if clustering.parameters:
+        texts.append("; ".join(f"{name} {_estimate(value)}" for name, value in clustering.parameters.items()) + ".")
+    if trend is not None:
+        dispersion = ", ".join(f"{value:.2g} by {name}" for name, value in trend.dispersion.items())
+        exponent = f"Trend: exponent {_estimate(trend.exponent)} (1 is constant)."
+        texts.append(f"{exponent} Variance over mean of counts: {dispersion}.")
     return Section("clustering", "Why failures cluster on nodes", tuple(texts), (table,))
 
 
-def _relapse(found: ClusteringSummary) -> str:
+def _relapse(clustering: ClusteringSummary) -> str:
     """Return whether failures repeat after repairs; a yes has its size."""
-    size = found.parameters.get("relapse_probability")
+    size = clustering.parameters.get("relapse_probability")
     if size is None or size.value is None:
-        return found.relapse
+        return clustering.relapse
     low, high = (percent_text(end or 0.0, 0) for end in (size.low, size.high))
-    return f"{found.relapse}, after {percent_text(size.value, 0)} of them [{low}, {high}]"
+    return f"{clustering.relapse}, after {percent_text(size.value, 0)} of them [{low}, {high}]"
 
 
 def _check(document: FitDocument) -> Section:
@@ -218,13 +218,13 @@ def _check(document: FitDocument) -> Section:
     texts = []
     cost = document.cost
     if cost is not None and cost.model is not None and cost.replay is not None:
-        single, other = (
+        single, replayed = (
             f"{percent_text(low or 0, 1)} to {percent_text(high or 0, 1)}"
             for low, high in ((cost.p05, cost.p95), (cost.replay_p05, cost.replay_p95))
         )
         texts.append(
             f"{capital(name_of(cost.metric))} of the largest job: {percent_text(cost.model, 1)} with the model (single "
-            f"runs {single}), {percent_text(cost.replay, 1)} with the outages as they were ({other})"
+            f"runs {single}), {percent_text(cost.replay, 1)} with the outages as they were ({replayed})"
             f"{_measured(cost)}."
         )
     outside = sum(not row.inside for row in document.checks)
@@ -250,7 +250,7 @@ def _chart(curve: CurveSummary, title: str, name: str) -> Curves:
 def _times(document: FitDocument) -> Section:
     laws: list[tuple[str, LawSummary | None]] = [("repair, all causes", document.repair)]
     laws += [(f"repair, {cause.name}", cause.repair) for cause in document.causes]
-    laws += [(f"repair, incidents of a {each.part}", each.repair) for each in document.incidents]
+    laws += [(f"repair, incidents of a {incident.part}", incident.repair) for incident in document.incidents]
     laws.append(("detection", document.detection))
     rows = [
         (
@@ -271,12 +271,12 @@ def _times(document: FitDocument) -> Section:
 
 def _incidents(document: FitDocument) -> Section:
     texts = []
-    for found in document.incidents:
-        used = "a source of the model" if found.used else "not in the model"
-        sizes = ", ".join(f"{count} of {size} nodes" for size, count in found.sizes.items()) or "none"
+    for incident in document.incidents:
+        used = "a source of the model" if incident.used else "not in the model"
+        sizes = ", ".join(f"{count} of {size} nodes" for size, count in incident.sizes.items()) or "none"
         texts.append(
-            f"{number_of(found.events, 'group')} within 5 min in one {found.part} ({sizes}), "
-            f"{found.by_chance:.2g} expected by chance: {used}."
+            f"{number_of(incident.events, 'group')} within 5 min in one {incident.part} ({sizes}), "
+            f"{incident.by_chance:.2g} expected by chance: {used}."
         )
     rows = [(f"{float(gap) / 60:g} min", f"{count}") for gap, count in document.incidents[0].groups_by_gap.items()]
     table = grid("Groups of all outages of the cluster, by the gap that joins them", ["gap", "groups"], rows)
@@ -370,10 +370,10 @@ def _streams(document: FitDocument) -> Section:
     )
 
 
-def _times_of(found: Estimated) -> str:
-    if found.value is None or found.low is None or found.high is None:
+def _times_of(estimate: Estimated) -> str:
+    if estimate.value is None or estimate.low is None or estimate.high is None:
         return "–"
-    return f"{time_text(found.value)} [{time_text(found.low)}, {time_text(found.high)}]"
+    return f"{time_text(estimate.value)} [{time_text(estimate.low)}, {time_text(estimate.high)}]"
 
 
 def _opening_of_lives(document: LivesDocument) -> FirstScreen:
@@ -480,8 +480,8 @@ def _read(document: FitDocument | LivesDocument) -> Section:
     )  # fmt: skip
 
 
-def _estimate(found: Estimated) -> str:
-    if found.value is None:
+def _estimate(estimate: Estimated) -> str:
+    if estimate.value is None:
         return "–"
-    text = f"{found.value:.3g}"
-    return text if found.low is None or found.high is None else f"{text} [{found.low:.3g}, {found.high:.3g}]"
+    low, high, text = estimate.low, estimate.high, f"{estimate.value:.3g}"
+    return text if low is None or high is None else f"{text} [{low:.3g}, {high:.3g}]"

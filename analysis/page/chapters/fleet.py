@@ -34,6 +34,7 @@ from ettrick.analysis.page.account import (
     of_streams,
     where,
 )
+from ettrick.analysis.page.cells import bar, shown_of_cells
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import screen_of_run, stated
@@ -41,7 +42,7 @@ from ettrick.analysis.page.glossary import cause_name
 from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
-from ettrick.analysis.results.models import NO_STREAMS, RunDocument
+from ettrick.analysis.results.models import NO_STREAMS, GroupSummary, RunDocument
 from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.parts import DifferenceSummary, MetricSummary
-    from ettrick.analysis.results.models import FleetSummary, GroupSummary, StopsSummary, VariantSummary
+    from ettrick.analysis.results.models import FleetSummary, StopsSummary, VariantSummary
 
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 
@@ -109,14 +110,14 @@ def _sizes(fleet: FleetSummary) -> dict[str, GroupSummary]:
 def tenants(fleet: FleetSummary) -> TableBlock | None:
     """Return what each tenant had; ``None`` without several."""
     rows = []
-    for name, found in fleet.tenants.items():
+    for name, tenant in fleet.tenants.items():
         group = fleet.by["tenant"].get(name) if "tenant" in fleet.by else None
-        ratio = f"{found.held_share / found.entitled_share:.3g}" if found.entitled_share else "-"
+        ratio = f"{tenant.held_share / tenant.entitled_share:.3g}" if tenant.entitled_share else "-"
         waits = ["-", "-"]
         if group is not None:
             times = group.metrics["wait_first"].mean, group.longest_wait_s
             waits = [text_or_dash(seconds, time_text) for seconds in times]
-        rows.append((name, percent_text(found.held_share, 1), percent_text(found.entitled_share, 1), ratio, *waits))
+        rows.append((name, percent_text(tenant.held_share, 1), percent_text(tenant.entitled_share, 1), ratio, *waits))
     heads = ("tenant", "share held", "share entitled to", "held / entitled", "first wait", "longest")
     note = "Shares of the GPU-time of all jobs and services; a tenant that asks for less than its share holds less."
     return grid("What tenants had", heads, rows, note=note) if rows else None
@@ -149,9 +150,9 @@ def _stops(fleet: FleetSummary) -> dict[tuple[str, str], list[float]]:
     """Return stops, their GPUs and lost work [GPU s] by root cause and how it reached the job, most work first."""
     sums: dict[tuple[str, str], list[float]] = {}
     for row in fleet.stops:
-        mine = sums.setdefault((cause_name(row.cause), _order(row.via, row.cause)), [0.0, 0.0, 0.0])
+        totals = sums.setdefault((cause_name(row.cause), _order(row.via, row.cause)), [0.0, 0.0, 0.0])
         for place, amount in enumerate((row.stops, row.gpus, row.lost_gpu_s)):
-            mine[place] += amount
+            totals[place] += amount
     return dict(sorted(sums.items(), key=lambda item: -item[1][2]))
 
 
@@ -166,10 +167,10 @@ def _order(via: str, cause: str) -> str:
 
 def ends(fleet: FleetSummary) -> TableBlock:
     """Return how jobs ended, by number and by the GPU-time that they held."""
-    held = sum(row.gpu_s for row in fleet.outcomes.values()) or 1.0
+    gpu_time = sum(row.gpu_s for row in fleet.outcomes.values()) or 1.0
     rows = [
         (name.replace("_", " "), count_text(row.jobs), percent_text(row.jobs / fleet.jobs, 1),
-         percent_text(row.gpu_s / held, 1))
+         percent_text(row.gpu_s / gpu_time, 1))
         for name, row in fleet.outcomes.items()
     ]  # fmt: skip
     return grid("How jobs ended", ("", "jobs", "of jobs", "of GPU-time"), rows)
@@ -191,9 +192,8 @@ def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run with streams: what the cluster delivers, who waits, and what failures pass on."""
     document, fleet = report_data.run, report_data.run.fleet
     places = SourceDocument("run.json", document)
-    goodput = places.estimate("metrics", "cluster_goodput")
+    goodput = places.stated_estimate("metrics", "cluster_goodput")
     occupancy = places.estimate("metrics", "occupancy")
-    assert goodput is not None, "time passed"
     what = " become work of jobs that lasts" if document.per_service else " become work that lasts"
     answer: Words = ("Of every hundred GPU-hours of the cluster, ", *worded(goodput, OF_HUNDRED), what)
     if occupancy is not None:
@@ -231,8 +231,7 @@ def _waits(places: SourceDocument, fleet: FleetSummary) -> Words:
     words: Words = ("A job waits ", *worded(wait, time_form(wait.mean.value)), " before it first starts")
     sizes = [name for name, group in _sizes(fleet).items() if group.metrics["wait_first"].mean is not None]
     if len(sizes) > 1:
-        largest = places.estimate("fleet", "by", "size", sizes[-1], "metrics", "wait_first")
-        assert largest is not None, "it has a mean"
+        largest = places.stated_estimate("fleet", "by", "size", sizes[-1], "metrics", "wait_first")
         form = time_form(largest.mean.value)
         words = (*words, f"; one of {int(sizes[-1]):,} GPUs or more, ", *worded(largest, form))
     return (*words, ".")
@@ -383,22 +382,21 @@ def _reached_by_size(sizes: Mapping[str, GroupSummary], metric: str) -> Figure |
 
 
 def _bar(name: str, summary: MetricSummary, size: float) -> Bar:
-    assert summary.mean is not None, "a metric with a mean"
     low, high = summary.mean_ci95 or (None, None)
     span = None if low is None or high is None else (low / size, high / size)
-    return Bar(number_of(int(name), "GPU"), (summary.mean / size,), (span,))
+    return Bar(number_of(int(name), "GPU"), ((summary.mean or 0.0) / size,), (span,))
 
 
 def _mttf_by_size(sizes: Mapping[str, GroupSummary]) -> Figure | None:
     """Return the time between failures of jobs by size, beside 1/(N r); ``None`` with fewer than two that failed."""
-    known = {int(name): group for name, group in sizes.items() if group.metrics["mttf"].mean and group.mttf_expected_s}
-    if len(known) < 2:
+    failing = {int(name): row for name, row in sizes.items() if row.metrics["mttf"].mean and row.mttf_expected_s}
+    if len(failing) < 2:
         return None
-    places, found = tuple(map(float, known)), [group.metrics["mttf"] for group in known.values()]
-    hours = tuple((each.mean or 0.0) / HOUR for each in found)
-    spans = tuple(ends and (ends[0] / HOUR, ends[1] / HOUR) for ends in (ends_of(each.mean_ci95) for each in found))
-    law = tuple((group.mttf_expected_s or 0.0) / HOUR for group in known.values())
-    largest, words = max(known), time_text(found[-1].mean or 0.0)
+    places, mttfs = tuple(map(float, failing)), [group.metrics["mttf"] for group in failing.values()]
+    hours = tuple((mttf.mean or 0.0) / HOUR for mttf in mttfs)
+    spans = tuple(ends and (ends[0] / HOUR, ends[1] / HOUR) for ends in (ends_of(mttf.mean_ci95) for mttf in mttfs))
+    law = tuple((group.mttf_expected_s or 0.0) / HOUR for group in failing.values())
+    largest, words = max(failing), time_text(mttfs[-1].mean or 0.0)
     title = f"Jobs of {number_of(largest, 'GPU')} run {words} between failures; 1/(N r) is {time_text(law[-1] * HOUR)}"
     series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
     chart = Curves(
@@ -423,9 +421,9 @@ def _stops_by_size(stops: Sequence[StopsSummary], sizes: Mapping[str, GroupSumma
             if row.size == int(name):
                 way = 0 if row.via == "direct" else 1 if row.cause in _FIRST_ORDER else 2
                 counts[way] += row.stops
-        held = group.gpu_s / (1000 * HOUR)
-        if held:
-            rows.append(Bar(number_of(int(name), "GPU"), tuple(count / held for count in counts)))
+        exposure = group.gpu_s / (1000 * HOUR)
+        if exposure:
+            rows.append(Bar(number_of(int(name), "GPU"), tuple(count / exposure for count in counts)))
     second = sum(row.stops for row in stops if row.via == "preemption" and row.cause not in _FIRST_ORDER)
     every = sum(row.stops for row in stops if row.via == "preemption")
     title = f"{percent_text(second / every, 0)} of preemptions were begun by a failure elsewhere"
@@ -449,11 +447,12 @@ class _Fleet(NamedTuple):
         """What its streams came to."""
         return self.document.fleet
 
-    def of_size(self, metric: str, size: int) -> MetricSummary | None:
-        group = _sizes(self.fleet).get(str(size))
-        return None if group is None else group.metrics.get(metric)
+    def of_size(self, size: int) -> GroupSummary:
+        """Return the jobs of a size; without any metric if there are none."""
+        return _sizes(self.fleet).get(str(size), _NO_JOBS)
 
 
+_NO_JOBS = GroupSummary.model_construct(jobs=0.0, gpu_s=0.0, metrics={}, single_jobs={})
 _MOST_BESIDE = 4
 
 
@@ -469,8 +468,8 @@ def _fleets(report_data: ReportData) -> list[_Fleet]:
         comparison = report_data.comparison
         labels = variant_labels(list(comparison.variants))
         order = dict.fromkeys((comparison.first, *comparison.order, *comparison.variants))
-        found = ((labels[name], comparison.variants[name]) for name in [*order][:_MOST_BESIDE])
-        return [_Fleet(name, variant, variant.difference) for name, variant in found if not variant.fleet.is_empty]
+        variants = ((labels[name], comparison.variants[name]) for name in [*order][:_MOST_BESIDE])
+        return [_Fleet(name, variant, variant.difference) for name, variant in variants if not variant.fleet.is_empty]
     after, before = report_data.looked_at, report_data.against
     if after is None or not after.scenario.streams:
         return []
@@ -487,10 +486,10 @@ _MOST_BARS = 8
 def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
     first = fleets[0]
     shares = listed([
-        f"{PERCENT.value(mean)} with {each.name}" for each in fleets
-        if (mean := each.document.metrics["occupancy"].mean) is not None
+        f"{PERCENT.value(mean)} with {fleet.name}" for fleet in fleets
+        if (mean := fleet.document.metrics["occupancy"].mean) is not None
     ])  # fmt: skip
-    most = max(fleets, key=lambda each: sum(window.queued_gpus for window in each.fleet.windows))
+    most = max(fleets, key=lambda fleet: sum(window.queued_gpus for window in fleet.fleet.windows))
     titles = f"Jobs hold {shares} of the GPUs in working order", f"The queue is longest with {most.name}"
     items: list[Figure | TableBlock] = []
     quantities = (
@@ -508,20 +507,20 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
 
 
 def _delivered_beside(fleets: Sequence[_Fleet]) -> TableBlock:
-    heads = ("", *(each.name for each in fleets), *(f"{each.name} − {fleets[0].name}" for each in fleets[1:]))
+    heads = ("", *(fleet.name for fleet in fleets), *(f"{fleet.name} − {fleets[0].name}" for fleet in fleets[1:]))
     rows = []
     for metric in rows_of("streams"):
-        found = [each.document.metrics.get(metric) for each in fleets]
-        form = shown(metric, [None if summary is None else summary.mean for summary in found])
-        if any(summary is not None and summary.mean is not None for summary in found):
-            rows.append((METRICS[metric].title, *(form.worded(summary) or "-" for summary in found),
-                         *(_changed(form, each, metric) for each in fleets[1:])))  # fmt: skip
+        summaries = [fleet.document.metrics.get(metric) for fleet in fleets]
+        form = shown(metric, [None if summary is None else summary.mean for summary in summaries])
+        if any(summary is not None and summary.mean is not None for summary in summaries):
+            rows.append((METRICS[metric].title, *(form.worded(summary) or "-" for summary in summaries),
+                         *(_changed(form, fleet, metric) for fleet in fleets[1:])))  # fmt: skip
     return grid("What the fleets deliver, and differences on the same jobs and failures", heads, rows)
 
 
 def _changed(form: MetricFormat, fleet: _Fleet, metric: str) -> str:
-    found = fleet.difference.get(metric)
-    return "-" if found is None else "the same" if found.mean == 0 else form.change(found)
+    change = fleet.difference.get(metric)
+    return "-" if change is None else "the same" if change.mean == 0 else form.change(change)
 
 
 def _lost_beside(fleets: Sequence[_Fleet]) -> Figure:
@@ -546,7 +545,7 @@ def _lost_beside(fleets: Sequence[_Fleet]) -> Figure:
 
 def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:
     """Return waits, ETTR and stops by size; ``None`` where all jobs are of one size."""
-    sizes = sorted({int(name) for each in fleets for name in _sizes(each.fleet)})
+    sizes = sorted({int(name) for fleet in fleets for name in _sizes(fleet.fleet)})
     if len(sizes) < 2:
         return None
     waits = _metric_by_size(fleets, "wait_first", sizes, "wait-by-size")
@@ -560,8 +559,8 @@ def _ends_beside(fleets: Sequence[_Fleet]) -> TableBlock:
     """Return how jobs ended in each fleet, by the GPU-time that they held."""
     shares = []
     for row in fleets:
-        held = sum(outcome.gpu_s for outcome in row.fleet.outcomes.values()) or 1.0
-        shares.append({name: percent_text(outcome.gpu_s / held, 1) for name, outcome in row.fleet.outcomes.items()})
+        gpu_time = sum(outcome.gpu_s for outcome in row.fleet.outcomes.values()) or 1.0
+        shares.append({name: percent_text(outcome.gpu_s / gpu_time, 1) for name, outcome in row.fleet.outcomes.items()})
     names = dict.fromkeys(name for outcomes in shares for name in outcomes)
     rows = [(name.replace("_", " "), *(outcomes.get(name, "-") for outcomes in shares)) for name in names]
     return grid("How jobs ended, of GPU-time", ("", *(row.name for row in fleets)), rows)
@@ -570,28 +569,18 @@ def _ends_beside(fleets: Sequence[_Fleet]) -> TableBlock:
 def _metric_by_size(fleets: Sequence[_Fleet], metric: str, sizes: Sequence[int], key: str) -> Figure:
     """Return a metric by size, a bar for each fleet, and paired differences to the first in a table."""
     first, label = fleets[0], METRICS[metric].label
-    summaries = {size: [row.of_size(metric, size) for row in fleets] for size in sizes}
-    form = shown(metric, [summary.mean for row in summaries.values() for summary in row if summary is not None])
+    form = shown_of_cells((row.of_size(size) for row in fleets for size in sizes), metric)
     slices = {size: Slice(metric, "size", str(size)).name for size in sizes}
-    bars = tuple(
-        Bar(
-            number_of(size, "GPU"),
-            tuple(None if summary is None else form.of(summary.mean) for summary in row),
-            tuple(None if summary is None else form.ends(summary.mean_ci95) for summary in row),
-        )
-        for size, row in summaries.items()
-    )
-    rows = [
-        (
-            f"{size:,}",
-            *("-" if summary is None else form.worded(summary) or "-" for summary in row),
-            *(_changed(form, fleet, slices[size]) for fleet in fleets[1:]),
-        )
-        for size, row in summaries.items()
-    ]
+    bars, rows = [], []
+    for size, name in slices.items():
+        groups = [row.of_size(size) for row in fleets]
+        _, means, spans, *_ = zip(*(bar("", form, group) for group in groups), strict=True)
+        bars.append(Bar(number_of(size, "GPU"), means, spans))
+        texts = [form.worded(group.metrics.get(metric)) or "-" for group in groups]
+        rows.append((f"{size:,}", *texts, *(_changed(form, fleet, name) for fleet in fleets[1:])))
     title = _largest_change(fleets, metric, slices, form)
     heads = ["GPUs", *(row.name for row in fleets), *(f"{row.name} − {first.name}" for row in fleets[1:])]
-    chart = Bars(title, form.unit, tuple(row.name for row in fleets), bars)
+    chart = Bars(title, form.unit, tuple(row.name for row in fleets), tuple(bars))
     return Figure(key, chart, f"Bars of {label} by size of the job. {title}.",
                    "Sizes are classes of powers of two; whiskers: 95 % intervals, wider than those of differences.",
                    grid(f"{capital(label)} by size", heads, rows, (), note="In brackets 95 % intervals."))  # fmt: skip

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.amounts import (
-    PERCENT,
-    number_of,
-    percent_text,
-    points_text,
-    range_text,
-)  # fmt: skip
+from ettrick.analysis.amounts import PERCENT, number_of, percent_text, points_text, range_text
 from ettrick.analysis.metrics import METRICS, RESTART, bucket_label
 from ettrick.analysis.page.account import BesideFormula, basis, beside_formula, of_focus
 from ettrick.analysis.page.model import Section, grid
@@ -34,12 +28,12 @@ TOO_FAR = 0.01  # difference of shares from which on a formula is no guide to wh
 @of_focus
 def closed_form_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where nothing was simulated."""
-    found = beside_simulation(focus.document)
-    if found is None:
+    section = beside_simulation(focus.document)
+    if section is None:
         return None
     waste = focus.document.closed_form.waste
     orders = [_orders(waste)] if waste is not None and converges(focus.document.closed_form) else []
-    return replace(found, items=(*found.items, *orders), notes=(basis(focus), *found.notes))
+    return replace(section, items=(*section.items, *orders), notes=(basis(focus), *section.notes))
 
 
 def beside_simulation(document: RunDocument) -> Section | None:
@@ -96,8 +90,8 @@ def beside(document: RunDocument) -> dict[str, tuple[float | None, float]]:
     shares = dict(document.time_shares)
     shares = {"restart": sum(shares.pop(name) for name in RESTART), **shares}
     formula = document.closed_form.time_shares
-    found: dict[str, tuple[float | None, float]] = {name: (value, shares.pop(name)) for name, value in formula.items()}
-    return found | {name: (None, share) for name, share in shares.items() if share}
+    pairs: dict[str, tuple[float | None, float]] = {name: (value, shares.pop(name)) for name, value in formula.items()}
+    return pairs | {name: (None, share) for name, share in shares.items() if share}
 
 
 def _beside_table(document: RunDocument) -> TableBlock:

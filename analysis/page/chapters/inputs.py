@@ -17,7 +17,7 @@ from ettrick.analysis.results.step import unit_text
 from ettrick.sim import catalog, units, yamlfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import ReportData
@@ -86,13 +86,13 @@ class _Leaf(NamedTuple):
 
 def stated_inputs(scenario: Scenario, varied: Mapping[str, InputValue] | None = None) -> list[InputValue]:
     """Return every value of a scenario once but for `LABELS`; what a study varies is known by path."""
-    bases, found = _Bases(scenario, _preset_values(scenario), varied or {}), []
+    bases, inputs = _Bases(scenario, _preset_values(scenario), varied or {}), []
     for leaf in _leaves(scenario):
         if leaf.keys[-1] not in LABELS:
             is_file = leaf.keys[-1] in yamlfile.FILE_KEYS
             text = Path(leaf.content).name if is_file else _text(leaf.content)
-            found.append(InputValue(".".join(map(str, leaf.keys)), leaf.what, text, *bases.of(leaf)))
-    return found
+            inputs.append(InputValue(".".join(map(str, leaf.keys)), leaf.what, text, *bases.of(leaf)))
+    return inputs
 
 
 def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
@@ -101,11 +101,11 @@ def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
     for name, field in type(model).model_fields.items():
         if name not in content:
             continue
-        held, keys = getattr(model, name), (*before, name)
-        if _is_part(held):
-            yield from _leaves(held, keys)
-        elif isinstance(held, tuple) and held and all(map(_is_part, held)):
-            for index, part in enumerate(held):
+        value, keys = getattr(model, name), (*before, name)
+        if _is_part(value):
+            yield from _leaves(value, keys)
+        elif isinstance(value, tuple) and value and all(map(_is_part, value)):
+            for index, part in enumerate(value):
                 yield from _leaves(part, (*keys, index))
         else:
             default = None if field.is_required() else field.get_default(call_default_factory=True)
@@ -116,9 +116,9 @@ def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
             yield _Leaf(keys, what, content[name], not field.is_required() and _same(default, content[name]))
 
 
-def _is_part(held: Any) -> bool:
+def _is_part(value: Any) -> bool:
     """Return whether something has values of its own; a law is one value."""
-    return isinstance(held, BaseModel) and not hasattr(held, "mean_value")
+    return isinstance(value, BaseModel) and not hasattr(value, "mean_value")
 
 
 def _text(content: Any) -> str:
@@ -139,29 +139,29 @@ def _text(content: Any) -> str:
     return str(content) or "none"
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Return whether two contents say the same, whatever units they are written in."""
-    if isinstance(one, BaseModel):
-        one = one.model_dump(mode="json", exclude_none=True)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(other, dict) and other.get("use") == "fixed":
-        return _same(one, other["value"])
-    if isinstance(one, str) or isinstance(other, str):
-        return one == other or bool(_amounts(one) & _amounts(other))
-    return bool(one == other)
+    if isinstance(first, BaseModel):
+        first = first.model_dump(mode="json", exclude_none=True)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(second, dict) and second.get("use") == "fixed":
+        return _same(first, second["value"])
+    if isinstance(first, str) or isinstance(second, str):
+        return first == second or bool(_amounts(first) & _amounts(second))
+    return bool(first == second)
 
 
 def _amounts(content: Any) -> set[tuple[str, float]]:
-    found = set()
+    amounts = set()
     for dimension in _DIMENSIONS:
         try:
-            found.add((dimension.name, units.parse(content, dimension)))
+            amounts.add((dimension.name, units.parse(content, dimension)))
         except units.UnitError:
             continue
-    return found
+    return amounts
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,9 @@ class _Bases:
     def of(self, leaf: _Leaf) -> tuple[str, str]:
         """Return what a value rests on, and who says so."""
         path = ".".join(map(str, leaf.keys))
-        for target, known in self.varied.items():
+        for target, varied in self.varied.items():
             if path == target or path.startswith(f"{target}.") or target.startswith(f"{path}."):
-                return known.basis, known.source
+                return varied.basis, varied.source
         in_preset = path
         if leaf.keys[:2] == ("checkpoint", "tiers") and len(leaf.keys) > 3:  # a preset names its stores
             store = getattr(getattr(self.scenario.checkpoint, "tiers", ())[int(leaf.keys[2])], "store", "")
@@ -206,11 +206,11 @@ class _Bases:
     def _assumption(self, leaf: _Leaf) -> str | None:
         """Return the assumption of the scenario that speaks of a value: of its part, and with the same amount."""
         words = _WORDS.get(str(leaf.keys[0]), ())
-        own = _all_amounts(_text(leaf.content))
+        amounts = _all_amounts(_text(leaf.content))
         # A law may have more numbers than the assumption names; its times have to be the same.
-        own = {amount for amount in own if amount[0]} or own
+        amounts = {amount for amount in amounts if amount[0]} or amounts
         for text in self.scenario.assumptions:
-            if own and any(word in text.lower() for word in words) and own <= _all_amounts(text):
+            if amounts and any(word in text.lower() for word in words) and amounts <= _all_amounts(text):
                 return text
         return None
 
@@ -224,11 +224,11 @@ def bundle_basis(name: str) -> tuple[str, str]:
 
 def _all_amounts(text: str) -> set[tuple[str, float]]:
     """Return the amounts in a text: those with units [SI], and plain numbers."""
-    found: set[tuple[str, float]] = set()
+    amounts: set[tuple[str, float]] = set()
     for amount, unit in _QUANTITY.findall(text.replace(",", "")):
-        known = _amounts(f"{amount} {unit}") if unit else set()
-        found |= {(name, round(value, 9)) for name, value in known} or {("", float(amount))}
-    return found
+        parsed = _amounts(f"{amount} {unit}") if unit else set()
+        amounts |= {(name, round(value, 9)) for name, value in parsed} or {("", float(amount))}
+    return amounts
 
 
 def _preset_values(scenario: Scenario) -> dict[str, Any]:
@@ -237,10 +237,10 @@ def _preset_values(scenario: Scenario) -> dict[str, Any]:
     if recovery.use not in catalog.recoveries():
         return {}
     content = catalog.recovery(recovery.use)
-    found = dict(_flat({key: content[key] for key in ("recovery", "detection") if key in content}))
+    values = dict(_flat({key: content[key] for key in ("recovery", "detection") if key in content}))
     for tier in content.get("checkpoint", {}).get("tiers", ()):
-        found |= {f"checkpoint.{tier['store']}.{path}": value for path, value in _flat(tier)}
-    return found
+        values |= {f"checkpoint.{tier['store']}.{path}": value for path, value in _flat(tier)}
+    return values
 
 
 def _flat(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -359,50 +359,58 @@ def section(report_data: ReportData) -> Section | None:
     focus = report_data.focus
     if focus is None:
         return None
-    found = all_inputs(report_data)
-    stated = [(group, one) for group, one in found if one.basis != "default"]
-    tables = [] if report_data.study is None else [_axes(report_data.study.study.vary)]
-    for group in GROUPS:
-        rows: list[tuple[str, ...]] = [
-            (*one[:4], one.source or "the scenario itself") for name, one in stated if name == group
-        ]
-        if rows:
-            tables.append(grid(group, _HEADS, rows, range(5)))
+    inputs = all_inputs(report_data)
+    stated = [(group, entry) for group, entry in inputs if entry.basis != "default"]
     # The same of several parts, such as phases of a recovery, has one row.
     defaults = Counter(
-        (re.sub(r"\.\d+(?=\.|$)", ".*", one.path), one.what, one.value) for _, one in found if one.basis == "default"
-    )
-    if defaults:
-        cells = [(*key, f"{count}") for key, count in defaults.items()]
-        tables.append(grid("Left at what the program takes", (*_HEADS[:3], "times"), cells, range(3)))
-    tables.append(grid("What the bases mean", ("basis", "meaning"), list(BASES.items()), (0, 1)))
+        (re.sub(r"\.\d+(?=\.|$)", ".*", entry.path), entry.what, entry.value)
+        for _, entry in inputs if entry.basis == "default"
+    )  # fmt: skip
     text = f"{number_of(defaults.total(), 'more input')} left at what the program takes. The scenario is {focus.name}."
     if report_data.of(SENSITIVITY) is not None:  # elsewhere the basis section counts them
-        counts = Counter(one.basis for _, one in stated)
+        counts = Counter(entry.basis for _, entry in stated)
         text = f"Of the inputs {', '.join(f'{counts[basis]} {basis}' for basis in BASES if counts[basis])}. {text}"
     note = (
         "Names, titles, descriptions and sources are no inputs. An assumption counts as the source of a value if it "
         "speaks of the same part of the scenario and names the same amount."
     )
     title = f"{number_of(len(stated), 'input')} with their values, and what each rests on"
-    return Section("inputs", title, (text,), tuple(tables), (note,))
+    return Section("inputs", title, (text,), tuple(_tables(report_data, stated, defaults)), (note,))
+
+
+def _tables(
+    report_data: ReportData, stated: Sequence[tuple[str, InputValue]], defaults: Mapping[tuple[str, str, str], int]
+) -> Iterator[TableBlock]:
+    """Yield what a study varies, the inputs by part of the scenario, those left out of it, and the bases."""
+    if report_data.study is not None:
+        yield _axes(report_data.study.study.vary)
+    for group in GROUPS:
+        rows = [(*entry[:4], entry.source or "the scenario itself") for name, entry in stated if name == group]
+        if rows:
+            yield grid(group, _HEADS, rows, range(5))
+    if defaults:
+        cells = [(*key, f"{count}") for key, count in defaults.items()]
+        yield grid("Left at what the program takes", (*_HEADS[:3], "times"), cells, range(3))
+    yield grid("What the bases mean", ("basis", "meaning"), list(BASES.items()), (0, 1))
 
 
 def all_inputs(report_data: ReportData) -> list[tuple[str, InputValue]]:
     """Return all values that the scenario in focus rests on, each with the part of the scenario that it belongs to.
 
-    Those that come with names of the catalog are among them: rates, data sheets, models, presets.
+    Those that come with names of the catalog are among them: rates, data sheets, models, presets. Without a scenario
+    there are none.
     """
     focus = report_data.focus
-    assert focus is not None
+    if focus is None:
+        return []
     varied = {} if report_data.study is None else _varied(report_data.study.study.vary)
     groups = {key: name for name, keys in GROUPS.items() for key in keys}
     return [
-        *((groups.get(one.path.partition(".")[0], "Time"), one) for one in stated_inputs(focus.scenario, varied)),
-        *(("Job and step", found) for found in _job(focus.prepared, focus.document)),
-        *(("Failures", found) for found in _failures(focus.prepared)),
-        *(("Detection and recovery", found) for found in _preset(focus.prepared)),
-        *(("Power and cost", found) for found in _power(focus.document)),
+        *((groups.get(entry.path.partition(".")[0], "Time"), entry) for entry in stated_inputs(focus.scenario, varied)),
+        *(("Job and step", entry) for entry in _job(focus.prepared, focus.document)),
+        *(("Failures", entry) for entry in _failures(focus.prepared)),
+        *(("Detection and recovery", entry) for entry in _preset(focus.prepared)),
+        *(("Power and cost", entry) for entry in _power(focus.document)),
     ]
 
 
@@ -502,22 +510,22 @@ def _shares(content: Mapping[str, Any], vary: Mapping[str, Axis]) -> dict[str, f
     if None in parts.values():
         return None
     inputs = parts["parameters"]["value"]
-    found: Counter[str] = Counter()
+    by_basis: Counter[str] = Counter()
     for row in indices["by_axis"]:
-        found[axis_basis(vary[row["axis"]])] += row["first"]["value"]
+        by_basis[axis_basis(vary[row["axis"]])] += row["first"]["value"]
     # Estimates may add up to more than everything; then nothing is left for what they do together.
-    scale = inputs / max(found.total(), 1.0)
-    known = {name: scale * found[basis] for basis, name in _OF_AXES.items() if basis in found}
-    known["inputs only together"] = inputs - sum(known.values())
-    return known | {"noise of one run": parts["noise"]["value"], "noise together with inputs": parts["both"]["value"]}
+    scale = inputs / max(by_basis.total(), 1.0)
+    shares = {name: scale * by_basis[basis] for basis, name in _OF_AXES.items() if basis in by_basis}
+    shares["inputs only together"] = inputs - sum(shares.values())
+    return shares | {"noise of one run": parts["noise"]["value"], "noise together with inputs": parts["both"]["value"]}
 
 
 def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: Mapping[str, Axis]) -> Section:
     metric, indices = name_of(content["metric"]), content["indices"]
-    known = [(basis, shares[_OF_AXES[basis]]) for basis in ("assumed", "measured") if _OF_AXES[basis] in shares]
-    bring = " and ".join(f"{basis} inputs alone bring {_percent(share)}" for basis, share in known)
+    named = [(basis, shares[_OF_AXES[basis]]) for basis in ("assumed", "measured") if _OF_AXES[basis] in shares]
+    bring = " and ".join(f"{basis} inputs alone bring {_percent(share)}" for basis, share in named)
     title = f"{capital(bring)} of the variance of {metric}"
-    if not known:
+    if not named:
         largest = max(shares, key=lambda name: shares[name])
         title = f"{_percent(shares[largest])} of the variance of {metric} comes from {largest}"
     texts = ", ".join(f"{name} {_percent(share)}" for name, share in shares.items())
@@ -551,9 +559,9 @@ def _percent_in(estimate: Mapping[str, Any]) -> str:
 
 def _of_counts(report_data: ReportData) -> Section:
     """Return how many inputs are of each kind, and how to know which of them matter."""
-    counts = Counter(one.basis for _, one in all_inputs(report_data))
-    known = [(name, counts[basis]) for basis, name in _OF_INPUTS.items() if counts[basis]]
-    total, parts = sum(count for _, count in known), listed([f"{count} {name}" for name, count in known])
+    counts = Counter(input_value.basis for _, input_value in all_inputs(report_data))
+    kinds = [(name, counts[basis]) for basis, name in _OF_INPUTS.items() if counts[basis]]
+    total, parts = sum(count for _, count in kinds), listed([f"{count} {name}" for name, count in kinds])
     title = f"{number_of(total, 'input')}: {parts}; their number does not tell which matter"
     once = "Every input counts once, whether it matters or not; what is left at its default does not count."
     how = (

@@ -29,11 +29,7 @@ from ettrick.analysis.page.account import (
     of_jobs,
     where,
 )
-from ettrick.analysis.page.charts.data import (
-    HeatMap,
-    Waterfall,
-    WaterfallStep,
-)  # fmt: skip
+from ettrick.analysis.page.charts.data import HeatMap, Waterfall, WaterfallStep
 from ettrick.analysis.page.glossary import cause_name
 from ettrick.analysis.page.model import Column, Figure, Section, table_of
 from ettrick.analysis.results.run import replays_a_log
@@ -143,8 +139,8 @@ def section(focus: ReplayedScenario) -> Section | None:
 def _amounts(document: RunDocument, account: ResourceAccount) -> tuple[str, ...]:
     share = document.time_shares["productive"]
     days = "" if account.window is None else f" in {account.window / DAY:.3g} days"
-    kept = f"{gpu_hours(share * account.requested)} became training whose result was kept"
-    texts = [f"The jobs asked for {gpu_hours(account.requested)}{days}; {kept}."]
+    productive = f"{gpu_hours(share * account.requested)} became training whose result was kept"
+    texts = [f"The jobs asked for {gpu_hours(account.requested)}{days}; {productive}."]
     if account.price is not None and account.owned is not None:
         whole, hour, lost = (
             money(account.price * amount, account.currency)
@@ -188,14 +184,14 @@ def change_intervals(results: Sequence[Result]) -> dict[str, tuple[float, float]
     """Return the 95 % intervals of the changes [%] by bucket, where they have a width."""
     bases = [sum(job.requested for job in result.jobs) for result in results]
     amounts = np.array([np.sum([job.buckets for job in result.jobs], axis=0) for result in results])
-    found = {}
+    intervals = {}
     for index, name in enumerate(JOB_BUCKETS):
         estimate = ratio_interval(amounts[:, index], bases)
         if estimate is not None and estimate[2] - estimate[1] > 1e-9:
             # A loss ends at nothing; only slowed training can be below it.
             low = estimate[1] if name == "degraded" else max(estimate[1], 0.0)
-            found[name] = (-100 * estimate[2], -100 * low)
-    return found
+            intervals[name] = (-100 * estimate[2], -100 * low)
+    return intervals
 
 
 def where_of_jobs(document: RunDocument, account: ResourceAccount | None = None) -> TableBlock:
@@ -320,13 +316,13 @@ def heat_map(losses: Losses) -> HeatMap:
 
 def _losses_table(document: RunDocument, losses: Losses, account: ResourceAccount) -> TableBlock:
     counts = {cause: row.mean for cause, row in document.interruptions_by_cause.items()}
-    known = [0.0 if cause is None else counts.get(cause, 0.0) for cause in losses.causes]
+    interruptions = [0.0 if cause is None else counts.get(cause, 0.0) for cause in losses.causes]
     everything, amounts, price = sum(counts.values()), losses.amounts, account.price
     if None in losses.causes:
-        known[-1] = everything - sum(known)
+        interruptions[-1] = everything - sum(interruptions)
     most = float(np.abs(amounts).max())
     total = len(losses.names)  # the row of all causes
-    names, often, cells = [*losses.names, "all causes"], [*known, everything], [*amounts, amounts.sum(axis=0)]
+    names, often, cells = [*losses.names, "all causes"], [*interruptions, everything], [*amounts, amounts.sum(axis=0)]
 
     def phase(index: int) -> Column[int]:
         """Return the column of a phase, shaded but in the row of all causes."""

@@ -28,7 +28,7 @@ from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, Fro
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, lists, table_of
 from ettrick.analysis.page.sourced import OPTIMIZE, SourcedNumber, SourceDocument, line, number, sentence, span, worded
 from ettrick.analysis.study.amounts import AxisSlice
 
@@ -71,9 +71,7 @@ def format_optimum(content: OptimizeDocument, *, width: int | None = None) -> st
         Section("question", content.question or content.study, (question, *warnings)),
         Section("optimum", _title(optimum), text, items, tuple(_notes(optimum))),
     ]
-    if content.assumptions:
-        sections.append(Section("assumptions", "Assumptions", (), (), tuple(content.assumptions)))
-    return terminal.write(sections, width=width)
+    return terminal.write([*sections, *lists(("Assumptions", content.assumptions))], width=width)
 
 
 def against(content: OptimizeDocument) -> list[str]:
@@ -88,8 +86,7 @@ def against(content: OptimizeDocument) -> list[str]:
 
 def opening(report_data: ReportData) -> FirstScreen:
     """Return the first screen: the best setting, and how sure that is."""
-    optimum = _of(report_data)
-    assert optimum is not None
+    optimum = _Optimum(report_data.optimize_document, currency_of(report_data))
     content, study, focus = optimum.content, report_data.study, report_data.focus
     scenario = None if study is None else study.template.scenario(report_data.common_settings)
     exactly = stated(scenario, priced=any(aim.name.startswith("cost") for aim in content.aims))
@@ -160,7 +157,8 @@ class _Optimum:
     def metrics(self) -> list[str]:
         """Metrics that are an aim, then those that a condition is about."""
         aims = [aim.name for aim in self.content.aims if not aim.is_axis]
-        return list(dict.fromkeys([*aims, *(one.metric for trial in self.content.trials for one in trial.conditions)]))
+        conditions = (condition.metric for trial in self.content.trials for condition in trial.conditions)
+        return list(dict.fromkeys([*aims, *conditions]))
 
     @functools.cached_property
     def picture(self) -> Figure | None:
@@ -177,7 +175,7 @@ class _Optimum:
         if content.combinations is not None and count >= content.combinations:
             return "T"
         every = "" if content.combinations is None else f" of {content.combinations:,}"
-        idle = sum(one.status == "cannot run" for one in content.neighbours)
+        idle = sum(neighbour.status == "cannot run" for neighbour in content.neighbours)
         which = f"all {beside} beside the answer among them" + (f" ({idle} cannot run)" if idle else "")
         return f"Only {count:,}{every} settings were evaluated, {which}; of these t"
 
@@ -189,8 +187,10 @@ class _Optimum:
     @property
     def rivals(self) -> list[Labels]:
         """Settings beside the answer that are as good at this precision."""
-        found, answer = self.content.as_good, self.content.answer
-        return [] if found is None or answer is None else [one for one in found.values if one != answer.values]
+        as_good, answer = self.content.as_good, self.content.answer
+        if as_good is None or answer is None:
+            return []
+        return [labels for labels in as_good.values if labels != answer.values]
 
     def title(self, name: str) -> str:
         return self.content.axes[name].title if name in self.content.axes else name_of(name)
@@ -227,8 +227,8 @@ def _title(optimum: _Optimum) -> str:
     if optimum.aim.is_axis:
         return capital(f"{optimum.title(name)}: {answer.values[name]} is the {most} value{optimum.conditions}")
     best, rivals = f"{optimum.title(name)} is {most}", optimum.rivals
-    others = f"{len(rivals)} others" if len(rivals) > 1 else "".join(map(optimum.where, rivals))
-    end = f"; {others} may be as good" if rivals else ""
+    alternatives = f"{len(rivals)} others" if len(rivals) > 1 else "".join(map(optimum.where, rivals))
+    end = f"; {alternatives} may be as good" if rivals else ""
     return capital(f"{best} with {optimum.where(answer.values)}{optimum.conditions}{end}")
 
 
@@ -241,30 +241,29 @@ def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
         if not all(trial.trouble for trial in trials):
             none = f"No setting that was evaluated makes {_in_words(optimum.content.conditions)}."
         return [(none,), *_closest(optimum)]
-    found = (_answer(optimum, answer), _gain(optimum, is_now=is_now), _loss(optimum),
+    sentences = (_answer(optimum, answer), _gain(optimum, is_now=is_now), _loss(optimum),
              *_conditions(optimum, answer), *_edge(optimum),
              _top(optimum), _worst(optimum), _closed_form(optimum))  # fmt: skip
-    return [words for words in found if words]
+    return [words for words in sentences if words]
 
 
 def _in_words(conditions: Sequence[str]) -> str:
-    found = []
+    texts = []
     for text in conditions:
         word = "at least" if ">=" in text else "at most"
         metric, _, bound = text.partition(">=" if ">=" in text else "<=")
-        found.append(f"{metric_words(metric.strip())} {word} {bound.strip()}")
-    return listed(found)
+        texts.append(f"{metric_words(metric.strip())} {word} {bound.strip()}")
+    return listed(texts)
 
 
 def _closest(optimum: _Optimum) -> Iterator[Words]:
     for index, condition in enumerate(optimum.content.conditions):
-        means = [(found.mean, place) for place, trial in enumerate(optimum.content.trials) if not trial.trouble
-                 for found in [trial.conditions[index]] if found.mean is not None]  # fmt: skip
+        means = [(outcome.mean, place) for place, trial in enumerate(optimum.content.trials) if not trial.trouble
+                 for outcome in [trial.conditions[index]] if outcome.mean is not None]  # fmt: skip
         if means:
             _, place = max(means) if ">=" in condition else min(means)
             trial = optimum.content.trials[place]
-            value = optimum.places.estimate("trials", place, "conditions", index, interval="ci95")
-            assert value is not None
+            value = optimum.places.stated_estimate("trials", place, "conditions", index, interval="ci95")
             form = optimum.form(trial.conditions[index].metric)
             where = f", with {optimum.where(trial.values)}."
             yield line(f"For {_in_words([condition])} the closest is ", worded(value, form), where)
@@ -279,8 +278,8 @@ def _answer(optimum: _Optimum, answer: TrialSummary) -> Words:
     end = ", where a condition is met on average but not beyond sampling error" if is_open else ""
     if aim.is_axis:
         bound = f" that makes {_in_words(content.conditions)}" if content.conditions else ""
-        others = {axis: label for axis, label in answer.values.items() if axis != aim.name}
-        where = f", with {optimum.where(others)}" if others else ""
+        fixed = {axis: label for axis, label in answer.values.items() if axis != aim.name}
+        where = f", with {optimum.where(fixed)}" if fixed else ""
         return sentence(f"{optimum.title(aim.name)}: {answer.values[aim.name]} is the {most} value{bound}{where}{end}")
     start = f"{optimum.extent}he {most} {optimum.words(aim.name)} is reached with {optimum.where(answer.values)}: "
     rivals = optimum.rivals
@@ -302,10 +301,10 @@ def _front_answer(optimum: _Optimum) -> Words:
 
 def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
     """Return what a setting comes to; money without an interval, because prices are known no better."""
-    found, form = optimum.places.estimate(*trial, "aims", metric, interval="ci95"), optimum.form(metric)
-    if found is None:
+    estimate, form = optimum.places.estimate(*trial, "aims", metric, interval="ci95"), optimum.form(metric)
+    if estimate is None:
         return ("no mean",)
-    return ("about ", number(found.mean, form)) if metric.startswith("cost") else worded(found, form)
+    return ("about ", number(estimate.mean, form)) if metric.startswith("cost") else worded(estimate, form)
 
 
 def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
@@ -328,8 +327,8 @@ def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
 
 def _loss(optimum: _Optimum) -> Words:
     """Return what a choice among settings that are as good may cost at most."""
-    found, rivals, aim = optimum.content.as_good, optimum.rivals, optimum.aim
-    if found is None or aim.is_axis:
+    as_good, rivals, aim = optimum.content.as_good, optimum.rivals, optimum.aim
+    if as_good is None or aim.is_axis:
         return ()
     if not rivals:
         return ("Everything else that was evaluated is resolved as worse.",)
@@ -337,7 +336,7 @@ def _loss(optimum: _Optimum) -> Words:
     if loss is None or loss.value <= 0:
         return ()
     is_span = optimum.content.method == "curve"
-    span = f" ({optimum.where(found.values[0])} to {optimum.where(found.values[-1])})" if is_span else ""
+    span = f" ({optimum.where(as_good.values[0])} to {optimum.where(as_good.values[-1])})" if is_span else ""
     start = f"Whichever of the settings that may be as good is taken{span}, less than "
     return line(start, number(loss, points_form(optimum.form(aim.name))), " is lost; ", more_runs(needed), ".")
 
@@ -372,12 +371,12 @@ def _top(optimum: _Optimum) -> Words:
 
 def _worst(optimum: _Optimum) -> Words:
     aim = optimum.aim
-    known = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
+    means = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
              if (mean := mean_of(trial, aim.name)) is not None]  # fmt: skip
-    if aim.is_axis or optimum.content.front or len(known) < 2:
+    if aim.is_axis or optimum.content.front or len(means) < 2:
         return ()
-    least, place = min(known)
-    if least == max(known)[0]:
+    least, place = min(means)
+    if least == max(means)[0]:
         return (f"All that can run come to the same: {optimum.words(aim.name)} cannot tell them apart.",)
     worst = optimum.places.stated("trials", place, "aims", aim.name, "mean")
     where = optimum.where(optimum.content.trials[place].values)
@@ -389,18 +388,18 @@ def _closed_form(optimum: _Optimum) -> Words:
     if form is None or ettr is None:
         return ()
     answer = optimum.places.at("closed_form", "ettr_of_answer")
-    other = () if answer is None else line("; for the answer it says ", number(answer, PERCENT))
+    of_answer = () if answer is None else line("; for the answer it says ", number(answer, PERCENT))
     start = f"The closed form, a formula without sampling error, has the best ETTR at {optimum.where(form.values)}: "
-    return line(start, number(ettr, PERCENT), other, ".")
+    return line(start, number(ettr, PERCENT), of_answer, ".")
 
 
 def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
-    content, found = optimum.content, optimum.content.confirmation
-    if found is not None:
+    content, confirmation = optimum.content, optimum.content.confirmation
+    if confirmation is not None:
         because = "; ".join(why(content))
         draws = f", each on {content.draws} other draws of what is not known" if content.draws else ""
-        runs = f"{number_of(found.replications, 'replication')} of seed {found.seed}{draws}"
-        verdict = f"{_CONFIRMED[found.confirmed]}{': ' if because else ''}{because}"
+        runs = f"{number_of(confirmation.replications, 'replication')} of seed {confirmation.seed}{draws}"
+        verdict = f"{_CONFIRMED[confirmation.confirmed]}{': ' if because else ''}{because}"
         yield (f"{verdict}. They are {runs}, which nothing was chosen by.",)
     if content.settings and not content.front:
         options = " ".join(f"--set {shlex.quote(text)}" for text in (*common, *content.settings))

@@ -32,7 +32,7 @@ from ettrick.analysis.page.chapters.formula import beside_simulation
 from ettrick.analysis.page.chapters.losses import OFF, goodput, modelled, where_of_jobs
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_words
-from ettrick.analysis.page.model import Figure, Section, grid, joined
+from ettrick.analysis.page.model import Figure, Section, grid, joined, lists
 from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, number, ranged, total, worded
 from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.step import stores_of
@@ -99,9 +99,9 @@ class _Run(NamedTuple):
         jobs = list(self.document.per_job)
         return self.places.at("per_job", jobs[0], key) if len(jobs) == 1 else None
 
-    def mean(self, found: SourcedEstimate, form: NumberFormat) -> Number:
+    def mean(self, estimate: SourcedEstimate, form: NumberFormat) -> Number:
         """Return a mean with the digits that its interval deserves, where that comes from enough replications."""
-        return number(found.mean, form, None if self.document.replications < _FEW else found.interval)
+        return number(estimate.mean, form, None if self.document.replications < _FEW else estimate.interval)
 
 
 def opening(report_data: ReportData) -> FirstScreen:
@@ -161,10 +161,10 @@ def _off(run: _Run) -> Words:
     currency = "" if run.document.cost is None else run.document.cost.currency
     parts: list[Words] = []
     for name in modelled(run.document):
-        found, band = run.places.estimate("metrics", name), run.places.ends("metrics", name, "band90")
-        if found is not None and band is not None:
-            form = people_form(name, [found.mean.value], currency)
-            parts.append((f"{METRICS[name].label} ", *worded(found, form), " by sampling, ", *ranged(*band, form)))
+        estimate, band = run.places.estimate("metrics", name), run.places.ends("metrics", name, "band90")
+        if estimate is not None and band is not None:
+            form = people_form(name, [estimate.mean.value], currency)
+            parts.append((f"{METRICS[name].label} ", *worded(estimate, form), " by sampling, ", *ranged(*band, form)))
     return (f"{OFF}, the second range holds with 90 %: ", *joined(parts, "; "), ".") if parts else ()
 
 
@@ -220,12 +220,12 @@ def _finish(places: SourceDocument) -> Words:
 def _largest(run: _Run) -> Words:
     if not run.losses:
         return ()
-    (_, first), *others = run.named
+    (_, first), *smaller = run.named
     amount: Words = ()
     if run.requested is not None:
         lost = first * run.requested
         amount = (" of the time, ", number(lost, gpu_hours_form(lost.value)), " of a run")
-    rest = [(f"; next comes {bucket_words(name)}: ", number(share, PERCENT)) for name, share in others]
+    rest = [(f"; next comes {bucket_words(name)}: ", number(share, PERCENT)) for name, share in smaller]
     return (f"{run.main_loss}: ", number(first, PERCENT), *amount, *joined(rest), ".")
 
 
@@ -251,15 +251,15 @@ def _interruptions(run: _Run) -> Words:
     return (f"A failure interrupts {who}", *every, " ", *times, " times", *span, of_all, *often, ".")
 
 
-def _by_counts(run: _Run, found: SourcedEstimate, form: NumberFormat) -> Words:
+def _by_counts(run: _Run, estimate: SourcedEstimate, form: NumberFormat) -> Words:
     """Return a mean of interruptions or of times between them, with an interval where there are enough replications.
 
     Elsewhere it has as many digits as the interruptions counted in all replications deserve: their variance is taken to
     be their mean, as for a Poisson process.
     """
-    runs, mean = run.document.replications, found.mean
-    if runs >= _FEW and found.low is not None and found.low.value > 0:
-        return worded(found, form)
+    runs, mean = run.document.replications, estimate.mean
+    if runs >= _FEW and estimate.low is not None and estimate.low.value > 0:
+        return worded(estimate, form)
     half = _NORMAL * mean.value / math.sqrt(runs * (run.document.metrics["interruptions"].mean or math.inf))
     return (number(mean, form, (mean.value - half, mean.value + half)),)
 
@@ -278,15 +278,15 @@ def _formula(run: _Run) -> Words:
 
 
 def _costliest(run: _Run) -> Words:
-    found = []
+    costs = []
     for cause, buckets in run.document.loss_gpu_s.items():
         parts = [run.places.at("loss_gpu_s", cause, name) for name, amount in buckets.items() if amount]
         lost = total(part for part in parts if part is not None)
         if lost is not None and cause != NO_FAILURE:
-            found.append((cause, lost))
-    if not found:
+            costs.append((cause, lost))
+    if not costs:
         return ()
-    cause, most = max(found, key=lambda entry: entry[1].value)
+    cause, most = max(costs, key=lambda entry: entry[1].value)
     amount = number(most, gpu_hours_form(most.value))
     return (f"Of all failures, {cause_words(cause)} costs most: ", amount, " of a run.")
 
@@ -309,8 +309,8 @@ def format_run(document: RunDocument, prepared: Prepared, *, width: int | None =
 
 def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     described = prepared.scenario.description
-    asked = grid("", ("", ""), list(_asked(document, prepared)))
-    yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
+    setup = grid("", ("", ""), list(_setup(document, prepared)))
+    yield Section("scenario", document.scenario, (described,) if described else (), (setup,))
     for table in _tables(document):
         if table is not None:
             yield Section("table", table.title, (), (table,))
@@ -323,9 +323,7 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     formula = beside_simulation(document) if document.per_job and not is_fleet else None
     if formula is not None:
         yield formula
-    for title, lines in (("Assumptions of the scenario", document.assumptions), ("Notes", document.notes)):
-        if lines:
-            yield Section("lines", title, (), (), tuple(" ".join(line.split()) for line in lines))
+    yield from lists(("Assumptions of the scenario", document.assumptions), ("Notes", document.notes))
 
 
 def _tables(document: RunDocument) -> Iterator[TableBlock | None]:
@@ -352,7 +350,7 @@ def _tables(document: RunDocument) -> Iterator[TableBlock | None]:
         yield _causes(document)
 
 
-def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str]]:
+def _setup(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str]]:
     """Yield what was simulated: the cluster, the jobs, what fails, and what is done about it."""
     yield from _cluster_rows(prepared)
     yield from _owner_rows(prepared)
@@ -430,7 +428,7 @@ def _sizes(gpus: Mapping[int, float]) -> str:
 def _checkpoints(job: PreparedJob) -> str:
     stores = stores_of(job)
     if len(stores) > 1:
-        every = (f"{one.store} every {time_text(one.interval)}" if one.store != "peer" else "peer" for one in stores)
+        every = ("peer" if row.store == "peer" else f"{row.store} every {time_text(row.interval)}" for row in stores)
         return f"checkpoints: {', '.join(every)}"
     (tier,) = stores
     durable = f"durable {time_text(tier.drain)} later" if tier.drain else "then durable"
@@ -442,9 +440,9 @@ def _windows(document: RunDocument) -> TableBlock | None:
     chosen = document.windows[:: step or 1]
     left_out = f" ({len(chosen)} of {len(document.windows)} windows)" if step > 1 else ""
     rows = [
-        (f"{time_text(one.start_s)} to {time_text(one.end_s)}", text_or_dash(one.ettr, percent_text)) for one in chosen
+        (f"{time_text(row.start_s)} to {time_text(row.end_s)}", text_or_dash(row.ettr, percent_text)) for row in chosen
     ]
-    shades = [(None, one.ettr or 0.0) for one in chosen]
+    shades = [(None, row.ettr or 0.0) for row in chosen]
     return grid(f"ETTR over time{left_out}", ("window", "ETTR"), rows, shades=shades) if rows else None
 
 

@@ -71,14 +71,14 @@ def at_sizes(prepared: Prepared) -> list[AtSize]:
     down = min(max(math.floor(math.log2(rates.gpus / _LEAST)), 1), _DOWN)
     up = min(max(math.floor(math.log2(_MOST / rates.gpus)), 1), _UP)
     base = prepared if waiting(prepared) is None else with_nodes_at_hand(prepared)
-    now, at_hand = (shares["productive"] if (shares := shares_of(one)) else 0.0 for one in (prepared, base))
+    now, at_hand = (shares["productive"] if (shares := shares_of(variant)) else 0.0 for variant in (prepared, base))
     served = now / at_hand if at_hand > 0 else 1.0
     scaled = [at_size(base, rates.gpus * 2.0**power) for power in range(-down, up + 1)]
-    found = [_at(one, prepared, rates, served) for one in scaled if one is not None]
+    sizes = [_at(variant, prepared, rates, served) for variant in scaled if variant is not None]
     if sim.job_shares(prepared) is None:
         # Other sizes of a job that it says nothing of are none of its business.
-        found = [size._replace(ettr=None, ettr_faster=None) for size in found]
-    return list({size.gpus: size for size in found}.values())
+        sizes = [size._replace(ettr=None, ettr_faster=None) for size in sizes]
+    return list({size.gpus: size for size in sizes}.values())
 
 
 def waiting(prepared: Prepared) -> float | None:
@@ -209,8 +209,8 @@ def _smooth(places: Any, shares: Any, at: Any) -> Any:
     import numpy as np
     from scipy.interpolate import PchipInterpolator
 
-    known = np.clip(np.asarray(shares), 1e-9, 1 - 1e-9)
-    return 1 / (1 + np.exp(-PchipInterpolator(places, np.log(known / (1 - known)), axis=0)(at)))
+    clipped = np.clip(np.asarray(shares), 1e-9, 1 - 1e-9)
+    return 1 / (1 + np.exp(-PchipInterpolator(places, np.log(clipped / (1 - clipped)), axis=0)(at)))
 
 
 def half_recovery(prepared: Prepared) -> Prepared:
@@ -221,9 +221,9 @@ def half_recovery(prepared: Prepared) -> Prepared:
 
 
 def _shares(prepared: Prepared) -> dict[str, float]:
-    found = shares_of(prepared)
-    assert found is not None, "a closed form describes it"
-    return found
+    shares = shares_of(prepared)
+    assert shares is not None, "a closed form describes it"
+    return shares
 
 
 # ----------------------------------------
@@ -255,12 +255,12 @@ def section(report_data: ReportData) -> Section | None:
     faster = Requirement(half_recovery(focus.prepared))
     if not today.pause > faster.pause > 0:
         return None
-    asked = asked_level(report_data.sweep)
-    levels = tuple(sorted({*LEVELS, *([] if asked is None else [asked])}))
+    target = asked_level(report_data.sweep)
+    levels = tuple(sorted({*LEVELS, *([] if target is None else [target])}))
     factors = {level: today.factor_for(level) for level in levels}
     is_named = report_data.sweep is not None and len(focus.name) <= _LONGEST
     by = "By the formula" if not off else f"By the formula, which is {100 * abs(off):.1g} percentage points off here"
-    title = f"{by}, {_requirement(now, factors, asked, f'with {focus.name}' if is_named else 'here')}"
+    title = f"{by}, {_requirement(now, factors, target, f'with {focus.name}' if is_named else 'here')}"
     table = _factors(focus, today, faster, factors)
     notes = ["A formula for the long run, not a simulation."]
     ettr, seen = focus.document.metrics["ettr"], formula.simulated
@@ -283,10 +283,10 @@ def asked_level(sweep: SweepDocument | None) -> float | None:
     return None
 
 
-def _requirement(now: float, factors: dict[float, float | None], asked: float | None, where: str) -> str:
+def _requirement(now: float, factors: dict[float, float | None], target: float | None, where: str) -> str:
     """Return what the level that is asked for, or the lowest one missed, takes; or how far failures may increase."""
-    missed = [level for level in (LEVELS if asked is None else (asked,)) if now < level]
-    level = missed[0] if missed else LEVELS[-1] if asked is None else asked
+    missed = [level for level in (LEVELS if target is None else (target,)) if now < level]
+    level = missed[0] if missed else LEVELS[-1] if target is None else target
     factor, share = factors[level], PERCENT.exact(level)
     if not missed:
         times = _times(1 / factor) if factor else f"more than {1 / FACTORS[0]:g} times"
@@ -315,11 +315,10 @@ def _factors(
 def _needed(factor: float | None, job: PreparedJob) -> str:
     if factor is None:
         return "out of reach: saves alone cost more"
-    if factor == 0:
-        return f"less than {FACTORS[0]:g} times ({_reliability(FACTORS[0] * job.mtti, job)})"
-    if math.isinf(factor):
-        return f"more than {FACTORS[-1]:g} times ({_reliability(FACTORS[-1] * job.mtti, job)})"
-    return f"{_times(factor)} ({_reliability(factor * job.mtti, job)})"
+    bound, words = (FACTORS[-1], "more than ") if math.isinf(factor) else (FACTORS[0], "less than ")
+    if factor and math.isfinite(factor):
+        return f"{_times(factor)} ({_reliability(factor * job.mtti, job)})"
+    return f"{words}{bound:g} times ({_reliability(bound * job.mtti, job)})"
 
 
 def _reliability(mtti: float, job: PreparedJob) -> str:
@@ -419,11 +418,13 @@ def scale_section(report_data: ReportData) -> Section | None:
     if focus is None or not sizes:
         return None
     here = focus.prepared.jobs[0].gpus
-    shares, rows = simulated_shares(report_data, focus), [size for size in sizes if size.ettr is not None]
+    shares = simulated_shares(report_data, focus)
     items = [_interruptions_by_size(focus, sizes)]
-    if rows or shares:
-        title = _goodput_title(here, rows, shares)
-        series = _series([(size.gpus, size.ettr, size.ettr_faster) for size in rows], shares, 0.01, _LEAST_SCALE)
+    ettr = {size.gpus: size.ettr for size in sizes if size.ettr is not None}
+    if ettr or shares:
+        title = _goodput_title(here, ettr, shares)
+        rows = [(size.gpus, size.ettr, size.ettr_faster) for size in sizes if size.gpus in ettr]
+        series = _series(rows, shares, 0.01, _LEAST_SCALE)
         chart = _curves("ettr", title, ChartAxis("ETTR, % of requested GPU-time"), series, here)
         alt = f"Share of productive time (ETTR) against the size of the job. {title}."
         caption = (
@@ -473,7 +474,7 @@ def _on_waiting(focus: ReplayedScenario) -> Iterator[str]:
 def _notes_of_scale(focus: ReplayedScenario, sizes: Sequence[AtSize]) -> Iterator[str]:
     jobs, power = focus.prepared.jobs, max(size.exponent for size in sizes)
     yield f"The curves are those of {focus.name}."
-    if focus.known is None and len(jobs) == 1:
+    if focus.stored_document is None and len(jobs) == 1:
         of = f"is of {focus.replications} replications, simulated again."
         yield f"The simulated running time between interruptions {of}"
     if len(jobs) > 1:
@@ -502,19 +503,17 @@ def _curves(quantity: str, title: str, y: ChartAxis, series: tuple[Series, ...],
     return Curves(title, x, y, series, edges=edges, dots=dots, shaded_from=shaded)
 
 
-def _goodput_title(here: int, sizes: Sequence[AtSize], simulated: Sequence[SimulatedSize]) -> str:
+def _goodput_title(here: int, sizes: Mapping[int, float], simulated: Sequence[SimulatedSize]) -> str:
     """Return how ETTR changes with the size: over the sizes that were simulated, or else by the formula."""
-    means = [f"{PERCENT.plain(one.mean, one.ci95)} at {one.gpus:,}" for one in simulated]
+    means = [f"{PERCENT.plain(size.mean, size.ci95)} at {size.gpus:,}" for size in simulated]
     if len(means) > 1:
         return f"With the same policies simulated ETTR goes from {means[0]} GPUs to {means[-1]}"
     if not sizes:
         return f"Simulated ETTR is {means[0]} GPUs; no formula says more of it"
-    now, last = next(size.ettr for size in sizes if size.gpus == here), sizes[-1].ettr
-    assert now is not None
-    assert last is not None
-    known = f" (simulated here: {PERCENT.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
+    now, (largest, last) = sizes[here], list(sizes.items())[-1]
+    simulated_here = f" (simulated here: {PERCENT.plain(simulated[0].mean, simulated[0].ci95)})" if simulated else ""
     way = f"{'falls' if last < now else 'rises'} from {_percent(now)} at {here:,} GPUs to {_percent(last)}"
-    return f"By the formula ETTR {way} at {sizes[-1].gpus:,}{known}"
+    return f"By the formula ETTR {way} at {largest:,}{simulated_here}"
 
 
 def _series(

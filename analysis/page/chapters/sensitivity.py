@@ -34,13 +34,13 @@ from ettrick.analysis.amounts import (
     time_form,
 )
 from ettrick.analysis.page.account import currency_of
-from ettrick.analysis.page.cells import summary_of
+from ettrick.analysis.page.cells import by_controls, summary_of
 from ettrick.analysis.page.chapters.compare import difference_note
 from ettrick.analysis.page.charts.data import Bar, Bars, TornadoBar, TornadoChart
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, lists, table_of
 from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer, answer_of
 from ettrick.analysis.results.studies import MoveSummary, SensitivityDocument, SwingSummary
@@ -64,18 +64,17 @@ _MOST_BARS = 10
 
 def format_sensitivity(content: SensitivityDocument, *, width: int | None = None) -> str:
     """Return the document of a sensitivity as text, in so many columns."""
-    asked = _Asked(content)
-    metric, center = asked.metric, content.center
+    effects = _Effects(content)
+    metric, center = effects.metric, content.center
     mean = metric.worded({"mean": center.mean, "mean_ci95": center.ci95}) or "no mean"
     beside = "" if center.closed_form is None else f" (closed form {metric.form.plain(center.closed_form)})"
     warnings = (f"warning: {text}" for text in content.warnings)
     at_center = f"{capital(metric.name)} at the centre: {mean}{beside}."
     sections = [
         Section("center", f"What matters to {metric.name} in {content.study}", (*warnings, at_center)),
-        *(found for found in (_variance(asked), _tornado_section(asked)) if found is not None),
+        *(chapter for chapter in (_variance(effects), _tornado_section(effects)) if chapter is not None),
+        *lists(("Assumptions", content.assumptions)),
     ]
-    if content.assumptions:
-        sections.append(Section("assumptions", "Assumptions", (), (), tuple(content.assumptions)))
     return terminal.write(sections, width=width)
 
 
@@ -85,25 +84,24 @@ def against(content: SensitivityDocument) -> list[str]:
              for swing in content.tornado or () for move in swing.moves if move.trouble]  # fmt: skip
     if content.indices_missing:
         lines.append(f"no Sobol indices: {content.indices_missing}")
-    found = content.indices
-    if found is not None and found.left_out:
-        rows = f"{found.left_out} of {found.left_out + found.rows} rows of points"
-        lines.append(f"{rows} left out, a point of each has no result: {found.why_left_out}")
+    indices = content.indices
+    if indices is not None and indices.left_out:
+        rows = f"{indices.left_out} of {indices.left_out + indices.rows} rows of points"
+        lines.append(f"{rows} left out, a point of each has no result: {indices.why_left_out}")
     return lines
 
 
 def opening(report_data: ReportData) -> FirstScreen:
     """Return the first screen: which input matters most."""
-    content = report_data.sensitivity
-    assert content is not None
-    asked = _Asked(content, currency_of(report_data) if content.metric.startswith("cost") else "")
-    picture = _tornado(asked) or _by_input(asked)
-    answer, *drivers = points(asked)
+    content = report_data.sensitivity_document
+    effects = _Effects(content, currency_of(report_data) if content.metric.startswith("cost") else "")
+    picture = _tornado(effects) or _by_input(effects)
+    answer, *drivers = points(effects)
     missing = [content.indices_missing] if content.indices_missing else []
     return first_screen(
         f"What matters most to {metric_words(content.metric)} in {content.study}?",
         answer,
-        (_doubt(asked),),
+        (_doubt(effects),),
         None if picture is None else replace(picture, key="at-a-glance"),
         drivers,
         not_covered(missing, content.warnings, content.assumptions),
@@ -112,29 +110,29 @@ def opening(report_data: ReportData) -> FirstScreen:
 
 def driver(content: SensitivityDocument | None, currency: str) -> Words:
     """Return what matters most, for the first screen of a sweep; empty without a resolved change."""
-    asked = None if content is None else _Asked(content, currency)
-    is_known = asked is not None and any(move.found.resolved for move in asked.largest)
-    return points(asked)[0] if asked is not None and is_known else ()
+    effects = None if content is None else _Effects(content, currency)
+    is_known = effects is not None and any(move.difference.resolved for move in effects.largest)
+    return points(effects)[0] if effects is not None and is_known else ()
 
 
 def section(report_data: ReportData) -> Section | None:
     """Return the section about each input alone, without what the first screen has; ``None`` where none was moved."""
-    asked = _asked(report_data)
-    found = None if asked is None else _tornado_section(asked)
-    if asked is None or found is None or report_data.kind != "sensitivity":
-        return found
-    return replace(found, title="How each input was moved", text=tuple(points(asked)[4:]), items=())
+    effects = _effects_of(report_data)
+    tornado = None if effects is None else _tornado_section(effects)
+    if effects is None or tornado is None or report_data.kind != "sensitivity":
+        return tornado
+    return replace(tornado, title="How each input was moved", text=tuple(points(effects)[4:]), items=())
 
 
 def variance_section(report_data: ReportData) -> Section | None:
     """Return the section about what the variance of runs comes from; ``None`` where that was not asked for."""
-    asked = _asked(report_data)
-    return None if asked is None else _variance(asked)
+    effects = _effects_of(report_data)
+    return None if effects is None else _variance(effects)
 
 
-def _asked(report_data: ReportData) -> _Asked | None:
+def _effects_of(report_data: ReportData) -> _Effects | None:
     content = report_data.sensitivity or _of_answers(report_data)
-    return None if content is None else _Asked(content, currency_of(report_data))
+    return None if content is None else _Effects(content, currency_of(report_data))
 
 
 def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
@@ -189,13 +187,13 @@ class _Move(NamedTuple):
     title: str
     label: str
     center: str
-    found: DifferenceSummary
+    difference: DifferenceSummary
     change: SourcedEstimate
     needed: Any
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Effects:
     """The document of a sensitivity, and how its metric is worded."""
 
     content: SensitivityDocument
@@ -218,25 +216,25 @@ class _Asked:
     @functools.cached_property
     def moves(self) -> list[list[_Move]]:
         """Of each input what its values change, as far as that is known."""
-        found: list[list[_Move]] = []
+        moves: list[list[_Move]] = []
         for row, swing in enumerate(self.content.tornado or ()):
-            found.append([])
+            moves.append([])
             for place, move in enumerate(swing.moves):
                 keys = ("tornado", row, "moves", place, "change")
                 change, needed = self.places.estimate(*keys, interval="ci95"), (*keys, "replications_to_resolve")
                 if move.change is not None and change is not None:
                     needed_at = self.places.at(*needed)
-                    found[-1].append(
+                    moves[-1].append(
                         _Move(self.title(swing.axis), move.label, swing.center, move.change, change, needed_at)
                     )
-        return found
+        return moves
 
     @functools.cached_property
     def largest(self) -> list[_Move]:
         """Of each input the value that changes most, a resolved one if there is one; the largest first."""
-        known = [moves for moves in self.moves if moves]
-        tops = [max(moves, key=lambda move: (move.found.resolved, abs(move.found.mean))) for moves in known]
-        return sorted(tops, key=lambda move: -abs(move.found.mean))
+        moved = [moves for moves in self.moves if moves]
+        tops = [max(moves, key=lambda move: (move.difference.resolved, abs(move.difference.mean))) for moves in moved]
+        return sorted(tops, key=lambda move: -abs(move.difference.mean))
 
     @functools.cached_property
     def by_input(self) -> list[tuple[int, AxisIndex]]:
@@ -252,62 +250,63 @@ class _Asked:
 # Sentences: what matters most, and what else is known.
 
 
-def points(asked: _Asked) -> list[Words]:
+def points(effects: _Effects) -> list[Words]:
     """Return the answer, and what else is known of what matters."""
-    sure = [move for move in asked.largest if move.found.resolved]
-    following = line(f"Next comes {sure[1].title}: ", _effect(asked, sure[1]), ".") if len(sure) > 1 else ()
-    found = (following, _unresolved(asked), _without(asked.largest), _parts(asked), _most_shares(asked))
-    return [_answer(asked, sure), *(words for words in found if words)]
+    sure = [move for move in effects.largest if move.difference.resolved]
+    following = line(f"Next comes {sure[1].title}: ", _effect(effects, sure[1]), ".") if len(sure) > 1 else ()
+    further = (following, _unresolved(effects), _without(effects.largest), _parts(effects), _most_shares(effects))
+    return [_answer(effects, sure), *(words for words in further if words)]
 
 
-def _answer(asked: _Asked, sure: Sequence[_Move]) -> Words:
-    name, center = metric_words(asked.content.metric), asked.places.at("center", "mean")
+def _answer(effects: _Effects, sure: Sequence[_Move]) -> Words:
+    name, center = metric_words(effects.content.metric), effects.places.at("center", "mean")
     if sure:
-        where = () if center is None else line(f", where {name} is ", number(center, asked.form))
-        return line(f"{capital(sure[0].title)} matters most: ", _effect(asked, sure[0]), where, ".")
-    if asked.largest and all(move.found.mean == 0 for move in asked.largest):
+        where = () if center is None else line(f", where {name} is ", number(center, effects.form))
+        return line(f"{capital(sure[0].title)} matters most: ", _effect(effects, sure[0]), where, ".")
+    if effects.largest and all(move.difference.mean == 0 for move in effects.largest):
         return (f"Nothing that was moved changes {name}: it is the same in every simulated run.",)
-    if asked.largest:
+    if effects.largest:
         return (f"No input that was moved alone changes {name} by more than sampling error.",)
-    if asked.by_input:
-        place, top = asked.by_input[0]
-        ends = asked.places.ends("indices", "by_axis", place, "total", "ci95")
+    indices = effects.content.indices
+    if indices is not None and effects.by_input:
+        place, top = effects.by_input[0]
+        ends = effects.places.ends("indices", "by_axis", place, "total", "ci95")
         share = () if ends is None else ranged(*ends, PERCENT)
         if not _is_resolved(top.total):
-            return (f"Which input matters most to {name} is not resolved {_more_rows(asked.content, top.total)}.",)
-        start = f"{capital(asked.title(top.axis))} matters most: it accounts for "
+            return (f"Which input matters most to {name} is not resolved {_more_rows(indices.samples, top.total)}.",)
+        start = f"{capital(effects.title(top.axis))} matters most: it accounts for "
         return line(start, share, f" of what the inputs change in {name}.")
-    indices = asked.content.indices
-    reason = (indices.reason if indices is not None else "") or asked.content.indices_missing or "nothing was asked for"
+    reason = (indices.reason if indices is not None else "") or effects.content.indices_missing
+    reason = reason or "nothing was asked for"
     return (f"Which input matters most to {name} cannot be stated: {reason}.",)
 
 
-def _effect(asked: _Asked, move: _Move) -> Words:
-    start = f"{move.label} instead of {move.center} {'raises' if move.found.mean > 0 else 'lowers'} it by "
-    return (start, *span(move.change.changed(abs), points_form(asked.form)))
+def _effect(effects: _Effects, move: _Move) -> Words:
+    start = f"{move.label} instead of {move.center} {'raises' if move.difference.mean > 0 else 'lowers'} it by "
+    return (start, *span(move.change.changed(abs), points_form(effects.form)))
 
 
-def _unresolved(asked: _Asked) -> Words:
-    move = next((move for move in asked.largest if not move.found.resolved and move.found.mean), None)
+def _unresolved(effects: _Effects) -> Words:
+    move = next((move for move in effects.largest if not move.difference.resolved and move.difference.mean), None)
     if move is None:
         return ()
-    size = number(abs(move.change.mean), points_form(asked.form), move.change.interval)
+    size = number(abs(move.change.mean), points_form(effects.form), move.change.interval)
     start = f"{capital(move.title)} may matter too: with {move.label} instead of {move.center} the difference is "
     return line(start, size, ", which is not resolved; ", more_runs(move.needed), ".")
 
 
 def _without(largest: Sequence[_Move]) -> Words:
-    names = [move.title for move in largest if move.found.mean == 0 and move.change.interval is None]
+    names = [move.title for move in largest if move.difference.mean == 0 and move.change.interval is None]
     if not names or len(names) == len(largest):
         return ()
     return (f"No change at all over what was looked at: {listed(names)}.",)
 
 
-def _parts(asked: _Asked) -> Words:
+def _parts(effects: _Effects) -> Words:
     """Return how much of the variance of single runs comes from the inputs, and how much is run-to-run variability."""
     at = ("indices", "variance")
-    inputs, noise = (asked.places.at(*at, part, "share", "value") for part in ("parameters", "noise"))
-    ends = asked.places.ends(*at, "parameters", "share", "ci95")
+    inputs, noise = (effects.places.at(*at, part, "share", "value") for part in ("parameters", "noise"))
+    ends = effects.places.ends(*at, "parameters", "share", "ci95")
     if inputs is None or noise is None:
         return ()
     share: Words = (number(inputs, PERCENT),) if ends is None else (
@@ -317,26 +316,26 @@ def _parts(asked: _Asked) -> Words:
             " from run-to-run variability; the rest from both together.")  # fmt: skip
 
 
-def _most_shares(asked: _Asked) -> Words:
+def _most_shares(effects: _Effects) -> Words:
     """Return which inputs would make results surest if they were known."""
-    parts = [line(f"{asked.title(row.axis)} in ", number(share, PERCENT)) for place, row in asked.by_input[:2]
-             if (share := asked.places.at("indices", "by_axis", place, "total", "value")) is not None
+    parts = [line(f"{effects.title(row.axis)} in ", number(share, PERCENT)) for place, row in effects.by_input[:2]
+             if (share := effects.places.at("indices", "by_axis", place, "total", "value")) is not None
              and _is_resolved(row.total)]  # fmt: skip
     start = "All inputs varied together, most of that involves few of them: "
     return line(start, joined(parts, ", "), ".") if parts else ()
 
 
-def _doubt(asked: _Asked) -> Words:
-    runs, low = asked.places.stated("replications"), asked.places.at("low")
-    center = asked.places.estimate("center", interval="ci95")
+def _doubt(effects: _Effects) -> Words:
+    runs, low = effects.places.stated("replications"), effects.places.at("low")
+    center = effects.places.estimate("center", interval="ci95")
     parts: list[Words] = []
-    if asked.content.tornado and low is not None:
+    if effects.content.tornado and low is not None:
         ends = "Each input was moved alone, with the others at their centres; what is not known exactly was moved to "
         parts.append((ends, "ends that it lies beyond with a probability of ", number(low, PERCENT), " each."))
     parts.append(("Every value met the same failures, in ", number(runs, COUNT), " simulated runs; ranges are 95 % "
                   "confidence intervals."))  # fmt: skip
     if center is not None and center.interval is not None:
-        parts.append(("At the centre it is ", *worded(center, asked.form), "."))
+        parts.append(("At the centre it is ", *worded(center, effects.form), "."))
     return joined(parts)
 
 
@@ -351,22 +350,22 @@ def drawn_ends(changes: Sequence[float]) -> tuple[int, int]:
     return (min(low, high), max(low, high)) if low != high else (0, len(changes) - 1)
 
 
-def _tornado_section(asked: _Asked) -> Section | None:
-    picture = _tornado(asked)
-    return None if picture is None else Section("tornado", picture.title, (), (picture,), tuple(_notes(asked)))
+def _tornado_section(effects: _Effects) -> Section | None:
+    picture = _tornado(effects)
+    return None if picture is None else Section("tornado", picture.title, (), (picture,), tuple(_notes(effects)))
 
 
-def _tornado(asked: _Asked) -> Figure | None:
+def _tornado(effects: _Effects) -> Figure | None:
     """Return what each input alone changes, every value of it in the table; ``None`` where none was moved."""
-    content, metric, center = asked.content, asked.metric, asked.content.center
-    if center.mean is None or not asked.largest:
+    content, metric, center = effects.content, effects.metric, effects.content.center
+    if center.mean is None or not effects.largest:
         return None
-    title = _tornado_title(asked)
-    swings = tuple(_swing(moves, metric) for moves in asked.moves if moves)[:_MOST_BARS]
+    title = _tornado_title(effects)
+    swings = tuple(_swing(moves, metric) for moves in effects.moves if moves)[:_MOST_BARS]
     chart = TornadoChart(title, metric.step, ("all inputs at their centres", center.mean / metric.form.size), swings)
     rows = [(swing, move) for swing in content.tornado or () for move in swing.moves]
     columns: tuple[Column[tuple[SwingSummary, MoveSummary]], ...] = (
-        Column("Input", lambda row: asked.title(row[0].axis)),
+        Column("Input", lambda row: effects.title(row[0].axis)),
         Column("From", lambda row: row[0].center, is_number=False),
         Column("To", lambda row: row[1].label, is_number=False),
         Column(f"Change of {metric.name}, 95 % interval",
@@ -388,39 +387,38 @@ def _tornado(asked: _Asked) -> Figure | None:
     return Figure("tornado", chart, alt, caption, table)
 
 
-def _tornado_title(asked: _Asked) -> str:
-    sure, metric = [move for move in asked.largest if move.found.resolved], asked.metric
+def _tornado_title(effects: _Effects) -> str:
+    sure, metric = [move for move in effects.largest if move.difference.resolved], effects.metric
     if sure:
-        move, most = sure[0], max(abs(move.found.mean) for moves in asked.moves for move in moves)
+        move, most = sure[0], max(abs(move.difference.mean) for moves in effects.moves for move in moves)
         ends = f"from {label_text(move.center)} to {label_text(move.label)}"
-        end = "" if abs(move.found.mean) == most else ", the most that is resolved"
-        return capital(f"{move.title} {ends} changes {metric.name} by {metric.change(move.found)}{end}")
-    if all(move.found.mean == 0 for moves in asked.moves for move in moves):
+        end = "" if abs(move.difference.mean) == most else ", the most that is resolved"
+        return capital(f"{move.title} {ends} changes {metric.name} by {metric.change(move.difference)}{end}")
+    if all(move.difference.mean == 0 for moves in effects.moves for move in moves):
         return f"No input alone changes {metric.name}"
-    count = number_of(asked.content.replications, "replication")
+    count = number_of(effects.content.replications, "replication")
     return f"No input alone changes {metric.name} by more than the sampling error, with {count}"
 
 
 def _swing(moves: Sequence[_Move], metric: MetricFormat) -> TornadoBar:
-    drawn = [(move.label, move.found.mean / metric.form.size, metric.gaps(move.found.ci95)) for move in moves]
-    low, high = (drawn[place] for place in drawn_ends([move.found.mean for move in moves]))
+    drawn = [(move.label, move.difference.mean / metric.form.size, metric.gaps(move.difference.ci95)) for move in moves]
+    low, high = (drawn[place] for place in drawn_ends([move.difference.mean for move in moves]))
     return TornadoBar(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
 
 
-def _notes(asked: _Asked) -> Iterator[str]:
-    content, metric = asked.content, asked.metric
-    for move in (move for moves in asked.moves for move in moves):
-        taken = None if move.found.resolved else move.found.controlled
-        if taken is not None and not taken.ci95[0] <= 0 <= taken.ci95[1]:
-            yield f"{capital(move.title)} {move.label}: {metric.change(taken)} with control variates."
+def _notes(effects: _Effects) -> Iterator[str]:
+    content, metric = effects.content, effects.metric
+    for move in (move for moves in effects.moves for move in moves):
+        if (controlled := by_controls(move.difference)) is not None:
+            yield f"{capital(move.title)} {move.label}: {metric.change(controlled)} with control variates."
     runs = number_of(content.replications, "replication")
     yield f"Changes on the same failures, {runs} of every point, seed {content.seed}; each interval is 95 % by itself."
-    yield f"The centre: {', '.join(f'{asked.title(name)} {label}' for name, label in content.center.values.items())}."
-    yield from _chosen(asked, "")
+    yield f"The centre: {', '.join(f'{effects.title(name)} {label}' for name, label in content.center.values.items())}."
+    yield from _chosen(effects, "")
 
 
-def _chosen(asked: _Asked, end: str) -> Iterator[str]:
-    chosen = [axis.title for axis in asked.content.axes.values() if not axis.unknown]
+def _chosen(effects: _Effects, end: str) -> Iterator[str]:
+    chosen = [axis.title for axis in effects.content.axes.values() if not axis.unknown]
     if chosen:
         yield f"Chosen, not unknown: {listed(chosen)}{end}."
 
@@ -431,29 +429,29 @@ def _chosen(asked: _Asked, end: str) -> Iterator[str]:
 _PARTS = ("parameters", "noise", "both")
 
 
-def _variance(asked: _Asked) -> Section | None:
-    found, missing = asked.content.indices, asked.content.indices_missing
-    if found is None:
+def _variance(effects: _Effects) -> Section | None:
+    indices, missing = effects.content.indices, effects.content.indices_missing
+    if indices is None:
         title = "What the variance comes from cannot be stated"
         return Section("variance", title, (f"{capital(missing)}.",)) if missing else None
-    items = tuple(item for item in (_of_a_run(asked, found), _by_input(asked)) if item is not None)
-    text = tuple(f"{capital(reason)}." for reason in [found.reason] if reason)
+    items = tuple(item for item in (_of_a_run(effects, indices), _by_input(effects)) if item is not None)
+    text = tuple(f"{capital(reason)}." for reason in [indices.reason] if reason)
     if not items:
-        title = f"{capital(name_of(asked.content.metric))} is the same in every run"
+        title = f"{capital(name_of(effects.content.metric))} is the same in every run"
         return Section("variance", title, text) if text else None
-    notes = [f"Variance-based indices (Sobol) from {number_of(found.rows, 'sample')} of all inputs"]
-    notes[0] += f"; {found.left_out} were left out" if found.left_out else ""
-    notes[0] += f": {found.why_left_out}" if found.why_left_out else ""
+    notes = [f"Variance-based indices (Sobol) from {number_of(indices.rows, 'sample')} of all inputs"]
+    notes[0] += f"; {indices.left_out} were left out" if indices.left_out else ""
+    notes[0] += f": {indices.why_left_out}" if indices.why_left_out else ""
     notes[0] += ". Brackets are 95 % intervals."
-    if found.noise_of_means is not None:
-        noise = PERCENT.plain(found.noise_of_means)
+    if indices.noise_of_means is not None:
+        noise = PERCENT.plain(indices.noise_of_means)
         notes.append(f"Sampling error makes {noise} of the variance of the means of points; it is taken out.")
-    notes += _chosen(asked, "; all their values count as equally likely")
+    notes += _chosen(effects, "; all their values count as equally likely")
     return Section("variance", items[-1].title, text, items, tuple(notes))
 
 
-def _of_a_run(asked: _Asked, indices: IndicesSummary) -> TableBlock | None:
-    content = asked.content
+def _of_a_run(effects: _Effects, indices: IndicesSummary) -> TableBlock | None:
+    content = effects.content
     inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
     names = dict(zip(_PARTS, (inputs, "run-to-run variability", "both together"), strict=True))
     shares = {key: share for key in _PARTS if (share := indices.variance[key].share) is not None}
@@ -467,45 +465,43 @@ def _of_a_run(asked: _Asked, indices: IndicesSummary) -> TableBlock | None:
     return grid(title, ("Part", "Share of the variance, 95 % interval"), rows, note=note)
 
 
-def _share(found: IndexEstimate) -> str:
-    if found.value is None:
+def _share(index: IndexEstimate) -> str:
+    if index.value is None:
         return "not known"
-    return PERCENT.value(found.value, ends_of(found.ci95)) if _is_resolved(found) else "not resolved"
+    return PERCENT.value(index.value, ends_of(index.ci95)) if _is_resolved(index) else "not resolved"
 
 
-def _is_resolved(found: IndexEstimate) -> bool:
+def _is_resolved(index: IndexEstimate) -> bool:
     """Return whether an index is known well enough to be a number."""
-    return found.value is not None and not is_wide(found.ci95)
+    return index.value is not None and not is_wide(index.ci95)
 
 
-def _more_rows(content: SensitivityDocument, found: IndexEstimate) -> str:
+def _more_rows(samples: int, index: IndexEstimate) -> str:
     """Return with how many samples an index is not resolved, and how many would: its interval goes with their root."""
-    indices, ends = content.indices, ends_of(found.ci95)
-    assert indices is not None
+    ends = ends_of(index.ci95)
     if ends is None:
-        return f"with {indices.samples:,} samples"
-    needed = math.ceil(indices.samples * ((ends[1] - ends[0]) / WIDE) ** 2)
-    return f"with {indices.samples:,} samples; about {max(needed, indices.samples + 1):,} would"
+        return f"with {samples:,} samples"
+    needed = math.ceil(samples * ((ends[1] - ends[0]) / WIDE) ** 2)
+    return f"with {samples:,} samples; about {max(needed, samples + 1):,} would"
 
 
-def _by_input(asked: _Asked) -> Figure | None:
-    content = asked.content
+def _by_input(effects: _Effects) -> Figure | None:
+    content = effects.content
     if content.indices is None or not content.indices.by_axis:
         return None
     rows = content.indices.by_axis
     bars = tuple(
-        Bar(asked.title(row.axis), (100 * (row.first.value or 0.0), 100 * (row.total.value or 0.0)),
+        Bar(effects.title(row.axis), (100 * (row.first.value or 0.0), 100 * (row.total.value or 0.0)),
             (_percent(row.first), _percent(row.total)))
         for row in rows[:_MOST_BARS]
     )  # fmt: skip
-    top, metric = asked.by_input[0][1], name_of(content.metric)
-    title = (
-        f"{asked.title(top.axis)} accounts for {_share(top.total)} of what the inputs make of the variance of {metric}"
-    )
+    top, metric = effects.by_input[0][1], name_of(content.metric)
+    accounts = f"{effects.title(top.axis)} accounts for {_share(top.total)} of what the inputs make of "
+    title = f"{accounts}the variance of {metric}"
     if not _is_resolved(top.total):
-        title = f"shares of the variance of {metric} are not resolved {_more_rows(content, top.total)}"
+        title = f"shares of the variance of {metric} are not resolved {_more_rows(content.indices.samples, top.total)}"
     title = capital(title)
-    texts = [(asked.title(row.axis), _share(row.first), _share(row.total)) for row in rows]
+    texts = [(effects.title(row.axis), _share(row.first), _share(row.total)) for row in rows]
     heads = ("Input", "Alone, 95 % interval", "In all, 95 % interval")
     together = content.indices.together
     note = "" if together is None else f"Only together, not one alone, they bring {_share(together)}."
@@ -520,8 +516,8 @@ def _by_input(asked: _Asked) -> Figure | None:
     return Figure("variance-by-input", chart, alt, caption, grid(title, heads, texts, note=note))
 
 
-def _percent(found: IndexEstimate) -> tuple[float, float] | None:
-    ends = ends_of(found.ci95)
+def _percent(index: IndexEstimate) -> tuple[float, float] | None:
+    ends = ends_of(index.ci95)
     return None if ends is None else (100 * ends[0], 100 * ends[1])
 
 
@@ -580,10 +576,10 @@ def _worth_table(content: WorthDocument, group: WorthGroup) -> TableBlock:
         *, shown: bool = True,
     ) -> Iterator[Column[WorthRow]]:  # fmt: skip
         def interval(row: WorthRow) -> str:
-            found = change(row)
-            return "-" if found is None or content.one_history else range_text(found.ci95, form)
+            difference = change(row)
+            return "-" if difference is None or content.one_history else range_text(difference.ci95, form)
 
-        yield Column(title, lambda row: "-" if (found := change(row)) is None else form(found.mean), shown)
+        yield Column(title, lambda row: "-" if (difference := change(row)) is None else form(difference.mean), shown)
         yield Column("95 % interval", interval, shown)
 
     rows = [*group.rows, *(row for row in (group.together, group.added, group.residual) if row is not None)]
@@ -607,16 +603,16 @@ def _label(row: WorthRow, *, is_cause: bool) -> str:
 
 def _status(row: WorthRow, content: WorthDocument) -> str:
     """Return how many replications would resolve what may be chance; nothing where that is not needed."""
-    found = row.gain[content.by]
-    if found is None:
+    gain = row.gain[content.by]
+    if gain is None:
         return ""
-    if found.ci95 is None or found.ci95[0] == found.ci95[1]:
-        return "same in all" if found.mean else "no change"
+    if gain.ci95 is None or gain.ci95[0] == gain.ci95[1]:
+        return "same in all" if gain.mean else "no change"
     if content.one_history:
         return "-"
-    if found.resolved:
+    if gain.resolved:
         return ""
-    needed = found.replications_to_resolve
+    needed = gain.replications_to_resolve
     return f"> {MANY:,}" if needed is None else f"{needed:,}"
 
 

@@ -29,13 +29,19 @@ from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ettrick.analysis.metrics import Metric
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.explained import ExplainedService, ServiceLayoutRow, ServiceLayoutsDocument
-    from ettrick.analysis.results.models import RunDocument, ServiceSummary, TargetSummary
+    from ettrick.analysis.parts import MetricSummary
+    from ettrick.analysis.results.explained import (
+        ExplainedService,
+        PrefillSummary,
+        ServiceLayoutRow,
+        ServiceLayoutsDocument,
+    )
+    from ettrick.analysis.results.models import RunDocument, ServiceSummary, StandingSummary, TargetSummary
 
 # What a run of services came to: tables for the terminal and for pages.
 
@@ -46,7 +52,7 @@ def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
         yield headline(document, name, service)
         yield _requests(name, service)
         if service.closed_form is not None:
-            yield _beside_formula(name, service)
+            yield _beside_formula(name, service.metrics, service.closed_form)
     if document.fleet.is_empty:
         yield where(of_services(document), share_text=nines_text)
 
@@ -88,11 +94,9 @@ def _requests(name: str, service: ServiceSummary) -> TableBlock:
     return grid(f"Requests of {name}", ("", "requests", "of those offered"), rows, note=note)
 
 
-def _beside_formula(name: str, service: ServiceSummary) -> TableBlock:
+def _beside_formula(name: str, metrics: Mapping[str, MetricSummary], formula: StandingSummary) -> TableBlock:
     """Return what a formula says of the replicas that serve, beside the simulation."""
-    formula = service.closed_form
-    assert formula is not None, "asked before"
-    by_name = {key.partition("@")[0]: summary for key, summary in service.metrics.items()}
+    by_name = {key.partition("@")[0]: summary for key, summary in metrics.items()}
     rows = [
         BesideFormula(METRICS[key].title, getattr(formula, key), by_name[key].mean, nines_text,
                       interval_text(by_name[key], nines_text))
@@ -110,8 +114,7 @@ def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run of services alone: how many requests meet the SLO, and what keeps the others."""
     document = report_data.run
     places = SourceDocument("run.json", document)
-    attained = places.estimate("metrics", "slo_attainment")
-    assert attained is not None, "requests were offered"
+    attained = places.stated_estimate("metrics", "slo_attainment")
     answer: Words = ("Of every hundred requests, ", *worded(attained, OF_HUNDRED), " meet the SLO.")
     drivers: list[Words] = []
     for name, service in document.per_service.items():
@@ -144,9 +147,10 @@ def _over_time(document: RunDocument) -> Figure:
     services = list(document.per_service.values())
     windows = services[0].windows
     days = tuple((window.start_s + window.end_s) / 2 / DAY for window in windows)
-    capacity = tuple(sum(one.windows[place].capacity_per_s for one in services) for place in range(len(days)))
-    demand = tuple(sum(one.windows[place].demand_per_s for one in services) for place in range(len(days)))
-    least = min(have / asked for have, asked in zip(capacity, demand, strict=True) if asked) if any(demand) else 1.0
+    capacity = tuple(sum(service.windows[place].capacity_per_s for service in services) for place in range(len(days)))
+    demand = tuple(sum(service.windows[place].demand_per_s for service in services) for place in range(len(days)))
+    loads = [have / offered for have, offered in zip(capacity, demand, strict=True) if offered]
+    least = min(loads, default=1.0)
     title = f"Replicas admit {least:.3g} times the demand in the window with the fewest"
     curves = Curves(
         title,
@@ -203,23 +207,23 @@ def targets_table(document: RunDocument) -> TableBlock | None:
         "P(miss): of a window. Worst window: the lowest of a run, mean of the runs. An error budget below 0 is spent: "
         "over all windows more was missed than the target allows."
     )
-    own = [name for name, target in targets.items() if name == target.of]
-    if own:
-        note += f" Of {' and '.join(own)} no target is stated: the SLO is taken, in each window of the results."
+    by_slo = [name for name, target in targets.items() if name == target.of]
+    if by_slo:
+        note += f" Of {' and '.join(by_slo)} no target is stated: the SLO is taken, in each window of the results."
     return table_of("Targets", list(targets.items()), columns, note=note) if targets else None
 
 
 def targets_section(report_data: ReportData) -> Section | None:
     """Return the targets of a run; ``None`` without any."""
     document = report_data.run if report_data.kind == "run" else None
-    found = None if document is None else targets_table(document)
-    if document is None or found is None:
+    table = None if document is None else targets_table(document)
+    if document is None or table is None:
         return None
     name, worst = max(document.per_target.items(), key=lambda item: item[1].metrics["missed_windows"].mean or 0.0)
     missed = worst.metrics["missed_windows"]
     width = time_text(worst.window_s)
     title = f"{name}: {text_or_dash(missed.mean, nines_text)} of the windows of {width} miss the target"
-    return Section("targets", title, (), (found,))
+    return Section("targets", title, (), (table,))
 
 
 # What `ettrick explain` says.
@@ -227,41 +231,65 @@ def targets_section(report_data: ReportData) -> Section | None:
 
 def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     """Yield all that there is to say about a service."""
-    layout = f"tensor {service.tensor} x data {service.data} x pipeline {service.pipeline}"
     band = range_text(service.within_slo.tpot_s_band90, _ms)
-    reading, readers = [], service.readers
-    if readers is not None:
-        ranks = f"tensor {readers.tensor} x data {readers.data} x pipeline {readers.pipeline}"
-        reading.append(
-            ("prefill pool", f"{readers.replicas:,} of {ranks}: {short_text(readers.prompts_per_s)} prompts a second, "
-             f"{percent_text(readers.balance, 0)} of what the decode pool carries within the SLO; keys and values "
-             f"pass in {_ms(readers.handover_s)}. Failures below are of the decode pool alone")
-        )  # fmt: skip
-    if service.speculated_tokens > 1:
-        reading.append(("speculation", f"{service.speculated_tokens:,.2f} tokens a step"))
     yield labels(
         f"Service {name}",
-        ("replicas", f"{service.replicas:,} of {layout} ({service.accelerator})"),
+        ("replicas", f"{service.replicas:,} of {_ranks(service)} ({service.accelerator})"),
         ("model", service.model),
         ("engine", f"{service.engine}: constants {service.basis}, log error {service.sigma:g}"),
         ("weights", f"{service.weight_bytes / 1e9:,.1f} GB a GPU; room for keys and values "
          f"{service.cache_room_bytes / 1e9:,.1f} GB, {service.cache_bytes_per_token / 1e3:,.1f} kB a token"),
         ("mean request", f"{service.input_tokens:,.0f} tokens in, {service.output_tokens:,.0f} out; prefill "
          f"{_ms(service.prefill_s)}"),
-        *reading,
+        *_on_reading(service),
         ("demand", f"{short_text(service.demand_per_s)} requests/s, the mean; {percent_text(service.load, 0)} of the "
          f"{short_text(service.demand_per_s / service.load)} that are carried with the mean TPOT at that of the SLO"),
         ("TPOT at the SLO", f"{_ms(service.within_slo.tpot_s)} ({band} with 90 %)"),
     )  # fmt: skip
     yield Section("batches", "Batches of a replica", (), (_batches(service),))
+    yield Section("terms", "Time per token within the SLO", (), (_terms(service),))
+    yield _one_by_one(service)
+    text = (
+        f"{short_text(service.failures_per_day)} failures a day stop a replica; it is back after "
+        f"{time_text(service.down_s)} where a spare is at hand, else after a repair. Hardware alone; all times "
+        "exponential, a crew for every repair."
+    )
+    yield Section("spares", "Spare nodes", (text,), (_spares(service),))
+
+
+def _ranks(pool: ExplainedService | PrefillSummary) -> str:
+    return f"tensor {pool.tensor} x data {pool.data} x pipeline {pool.pipeline}"
+
+
+def _on_reading(service: ExplainedService) -> Iterator[tuple[str, str]]:
+    """Yield who reads prompts where another pool does, and how many tokens a step makes where some are speculated."""
+    readers = service.readers
+    if readers is not None:
+        yield (
+            "prefill pool",
+            (
+                f"{readers.replicas:,} of {_ranks(readers)}: {short_text(readers.prompts_per_s)} prompts a second, "
+                f"{percent_text(readers.balance, 0)} of what the decode pool carries within the SLO; keys and values "
+                f"pass in {_ms(readers.handover_s)}. Failures below are of the decode pool alone"
+            ),
+        )
+    if service.speculated_tokens > 1:
+        yield "speculation", f"{service.speculated_tokens:,.2f} tokens a step"
+
+
+def _terms(service: ExplainedService) -> TableBlock:
+    """Return what the time of a token is made of; terms of nothing are left out."""
     total = sum(time or 0.0 for time in service.tpot_terms_s.values())
-    terms = [
+    rows = [
         ("KV cache" if term == "cache" else term, f"{time * 1e3:,.2f}", percent_text(time / total, 0))
         for term, time in service.tpot_terms_s.items()
         if time
     ]
-    yield Section("terms", "Time per token within the SLO", (), (grid("", ("term", "ms", "share"), terms),))
-    yield _one_by_one(service)
+    return grid("", ("term", "ms", "share"), rows)
+
+
+def _spares(service: ExplainedService) -> TableBlock:
+    """Return how many replicas serve with so many spare nodes."""
     rows = [
         (f"{row.spares}", percent_text(row.capacity_share, 4), percent_text(row.all_up, 3),
          percent_text(row.capacity_availability, 4), percent_text(row.served_share, 5))
@@ -274,12 +302,7 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         "time with\nenough",
         "requests that\nfind capacity",
     )
-    text = (
-        f"{short_text(service.failures_per_day)} failures a day stop a replica; it is back after "
-        f"{time_text(service.down_s)} where a spare is at hand, else after a repair. Hardware alone; all times "
-        "exponential, a crew for every repair."
-    )
-    yield Section("spares", "Spare nodes", (text,), (grid("", heads, rows),))
+    return grid("", heads, rows)
 
 
 def _ms(seconds: float) -> str:
@@ -297,13 +320,13 @@ def _batches(service: ExplainedService) -> TableBlock:
         return text_or_dash(joules_per_million, lambda joules: f"{joules / 1e6:,.4g}")
 
     rows = [
-        (label, f"{each.batch:,.0f}", f"{each.tpot_s * 1e3:,.1f}",
-         text_or_dash(each.ttft_s, lambda time: f"{1e3 * time:,.0f}"), f"{each.tokens_per_s_user:,.0f}",
-         f"{each.tokens_per_gpu_s:,.0f}", text_or_dash(each.gpu_w, "{:,.0f}".format),
-         per_token(each.joules_per_million_tokens), per_token(each.facility_joules_per_million_tokens),
-         text_or_dash(each.money_per_million_tokens, "{:,.2f}".format))
-        for label, each in sizes.items()
-        if each is not None
+        (label, f"{batch.batch:,.0f}", f"{batch.tpot_s * 1e3:,.1f}",
+         text_or_dash(batch.ttft_s, lambda time: f"{1e3 * time:,.0f}"), f"{batch.tokens_per_s_user:,.0f}",
+         f"{batch.tokens_per_gpu_s:,.0f}", text_or_dash(batch.gpu_w, "{:,.0f}".format),
+         per_token(batch.joules_per_million_tokens), per_token(batch.facility_joules_per_million_tokens),
+         text_or_dash(batch.money_per_million_tokens, "{:,.2f}".format))
+        for label, batch in sizes.items()
+        if batch is not None
     ]  # fmt: skip
     heads = ("batch", "in\nflight", "TPOT\nms", "TTFT\nms", "tokens/s\na user", "tokens/s\na GPU", "GPU\nW",
              "GPU J\na token", "facility J\na token", "money per\nM tokens")  # fmt: skip

@@ -53,7 +53,7 @@ from ettrick.analysis.page.first_screen import (
 )
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, metric_words
-from ettrick.analysis.page.model import Figure, Section, grid, joined, plain
+from ettrick.analysis.page.model import Figure, Section, grid, joined, lists, plain
 from ettrick.analysis.page.sourced import (
     RUN,
     SourcedEstimate,
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.page.chapters.answer import AnswerText
-    from ettrick.analysis.page.model import FirstScreen, Words
+    from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.studies import CellSummary, SweepDocument
 
@@ -91,35 +91,39 @@ def format_sweep(content: SweepDocument, *, width: int | None = None) -> str:
 
 def _chapters(content: SweepDocument) -> Iterator[Section]:
     total = content.counts.cells
-    warnings = [f"warning: {one.warning}{'' if one.cells == total else f' ({one.cells} of {total} cells)'}"
-                for one in content.warnings]  # fmt: skip
+    warnings = [f"warning: {entry.warning}{'' if entry.cells == total else f' ({entry.cells} of {total} cells)'}"
+                for entry in content.warnings]  # fmt: skip
     question = [content.question] if content.question else []
     text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
     yield Section("study", content.study, text)
     yield from _answer_sections(content)
     if running(content):
-        maps = heat_maps(content) if len(content.metrics) == 1 else []
-        tables = [picture.table for picture in maps if picture.table is not None]
-        is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content.cells)
-        has_doubts = content.precision is not None or any(cell.draws or cell.censored for cell in content.cells)
-        grids = tables if is_whole and not has_doubts else [all_results(content, briefly=True)]
-        yield Section("results", capital(name_of(content.metrics[0])), (), tuple(grids))
-    lists = (("troubles", "Without results", tuple(_troubles_text(content))),
-             ("assumptions", "Assumptions", content.assumptions), ("notes", "Notes", content.notes))  # fmt: skip
-    yield from (Section(key, title, (), (), tuple(lines)) for key, title, lines in lists if lines)
+        yield Section("results", capital(name_of(content.metrics[0])), (), tuple(_results(content)))
+    troubles = tuple(_troubles_text(content))
+    yield from lists(("Without results", troubles), ("Assumptions", content.assumptions), ("Notes", content.notes))
+
+
+def _results(content: SweepDocument) -> list[TableBlock]:
+    """Return the heat maps as tables where they say all, or else the table of all results."""
+    maps = heat_maps(content) if len(content.metrics) == 1 else []
+    tables = [picture.table for picture in maps if picture.table is not None]
+    is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content.cells)
+    has_doubts = content.precision is not None or any(cell.draws or cell.censored for cell in content.cells)
+    return tables if is_whole and not has_doubts else [all_results(content, briefly=True)]
 
 
 def _answer_sections(content: SweepDocument) -> Iterator[Section]:
     """Yield each question with its answer, or with the reason why it has none."""
     places = SourceDocument(RUN, content)
-    texts = {asked.position: text for asked, text in answers_of(places)}
+    texts = {question.position: text for question, text in answers_of(places)}
     for index, summary in enumerate(content.answers):
-        asked: AnsweredQuestion[Any] = AnsweredQuestion(places, index)
+        question: AnsweredQuestion[Any] = AnsweredQuestion(places, index)
         text = texts.get(index)
         # A ranking of all combinations is the table of all results.
-        has_table = summary.use != "best" or asked.content.get("for_each")
+        has_table = summary.use != "best" or question.content.get("for_each")
         items = (text.table,) if text is not None and text.table is not None and has_table else ()
-        yield Section("answer", asked_text(asked), tuple(summary.sentences) if text is None else (text.answer,), items)
+        words = tuple(summary.sentences) if text is None else (text.answer,)
+        yield Section("answer", asked_text(question), words, items)
 
 
 def _setting(content: SweepDocument) -> str:
@@ -136,14 +140,14 @@ def _setting(content: SweepDocument) -> str:
 
 
 def _precision(content: SweepDocument) -> Iterator[str]:
-    asked = content.precision
-    if asked is None:
+    precision = content.precision
+    if precision is None:
         return
     cells = [cell for cell in content.cells if cell.precise is not None]
     met = sum(cell.precise is True for cell in cells)
-    name = name_of(asked["metric"] or content.metrics[0])
+    name = name_of(precision["metric"] or content.metrics[0])
     yield (
-        f"precision {asked['width']}, the half-width of the 95 % interval of {name}: "
+        f"precision {precision['width']}, the half-width of the 95 % interval of {name}: "
         f"reached in {met} of {number_of(len(cells), 'cell')}"
     )
 
@@ -174,50 +178,50 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion[An
     One other answer of the study comes first; then what matters most, where time is lost, and what a formula
     says; then the rest of the answers.
     """
-    asked, first = answers[0]
-    others = _others(answers)
-    pair = None if first.cell is None or first.other is None else (first.cell, first.other)
-    second = pair[1] if pair is not None and _of_phases(asked, pair) else None
+    question, first = answers[0]
+    other_points = _others(answers)
+    pair = None if first.cell is None or first.rival is None else (first.cell, first.rival)
+    second = pair[1] if pair is not None and _of_phases(question, pair) else None
 
     def candidates() -> Iterator[Words]:
-        yield from others[:1]
-        yield _of_phases(asked, pair)
-        largest = sensitivity.driver(report_data.sensitivity, asked.document.currency or "")
-        yield largest or _of_axes(asked, first.cell, [question for question, _ in answers[1:]], second)
-        yield _of_shares(asked, first.cell)
-        yield of_formula(asked, first.cell, far=False)
-        yield from others[1:]
+        yield from other_points[:1]
+        yield _of_phases(question, pair)
+        largest = sensitivity.driver(report_data.sensitivity, question.document.currency or "")
+        yield largest or _of_axes(question, first.cell, [entry for entry, _ in answers[1:]], second)
+        yield _of_shares(question, first.cell)
+        yield of_formula(question, first.cell, far=False)
+        yield from other_points[1:]
 
     points = tuple(itertools.islice(filter(None, candidates()), _MOST))
     # Variability drives nothing: it is stated where there is nothing else to tell.
-    alone = () if points else _of_variability(asked, first.cell)
+    alone = () if points else _of_variability(question, first.cell)
     return (alone,) if alone else points
 
 
 def _others(answers: Sequence[tuple[AnsweredQuestion[Any], AnswerText]]) -> list[Words]:
     """Return the other answers in short, without those that ask the same; the course along an axis comes last."""
     points: dict[tuple[str, str, str], tuple[bool, Words]] = {}
-    for asked, text in answers:
-        points.setdefault(_subject(asked), (asked.content["use"] == "trend", text.point))
-    others = [point for key, point in points.items() if key != _subject(answers[0][0])]
-    return [point for _, point in sorted(others, key=lambda pair: pair[0])]
+    for question, text in answers:
+        points.setdefault(_subject(question), (question.content["use"] == "trend", text.point))
+    rest = [point for key, point in points.items() if key != _subject(answers[0][0])]
+    return [point for _, point in sorted(rest, key=lambda pair: pair[0])]
 
 
-def _subject(asked: AnsweredQuestion[Any]) -> tuple[str, str, str]:
+def _subject(question: AnsweredQuestion[Any]) -> tuple[str, str, str]:
     """Return what a question asks: the best for each value of an axis, and along it, are the same."""
-    content = asked.content
+    content = question.content
     use, along = content["use"], content.get("along") or content.get("axis") or ""
     if use in ("best", "crossover"):
         use, along = "best", along or content.get("for_each") or ()
         along = along[0] if isinstance(along, list) and len(along) == 1 else along
-    return use, asked.metric, str(along)
+    return use, question.metric, str(along)
 
 
-def _of_phases(asked: AnsweredQuestion[Any], pair: tuple[int, int] | None) -> Words:
+def _of_phases(question: AnsweredQuestion[Any], pair: tuple[int, int] | None) -> Words:
     """Return what time the first option spends on less, and on more, than the second one; empty where that is open."""
-    if pair is None or asked.metric not in _OF_TIME:
+    if pair is None or question.metric not in _OF_TIME:
         return ()
-    changes = _share_changes(asked, pair)
+    changes = _share_changes(question, pair)
     least = max([_LEAST, *(abs(change.value) / 10 for _, change in changes[:1])])
     texts: list[Words] = []
     for name, change in [pair for pair in changes if abs(pair[1].value) >= least][:_MOST]:
@@ -226,32 +230,32 @@ def _of_phases(asked: AnsweredQuestion[Any], pair: tuple[int, int] | None) -> Wo
         texts.append(line(size, verb, bucket_words(name)))
     if not texts:
         return ()
-    where, first, second = _apart(asked, *pair)
+    where, first, second = _apart(question, pair)
     start = line("with ", where, ", ") if where else ""
     return sentence(start, "the job spends ", listed(texts), " with ", first, " instead of ", second)
 
 
-def _share_changes(asked: AnsweredQuestion[Any], pair: tuple[int, int]) -> list[tuple[str, SourcedNumber]]:
+def _share_changes(question: AnsweredQuestion[Any], pair: tuple[int, int]) -> list[tuple[str, SourcedNumber]]:
     """Return by how much the shares of lost time of two cells differ, largest first."""
     changes = []
     for name in JOB_BUCKETS:
-        here, there = (asked.rows.mean(cell, f"{TIME_SHARE}{name}") for cell in pair)
+        here, there = (question.rows.mean(cell, f"{TIME_SHARE}{name}") for cell in pair)
         if name != "productive" and here is not None and there is not None and here.value != there.value:
             changes.append((name, here - there))
     return sorted(changes, key=lambda change: -abs(change[1].value))
 
 
-def _apart(asked: AnsweredQuestion[Any], one: int, other: int) -> tuple[Words, Words, Words]:
-    ours, theirs = (asked.document.cells[cell].values for cell in (one, other))
-    differ = [name for name in asked.varying if ours[name] != theirs[name]]
-    common = {name: ours[name] for name in asked.varying if name not in differ}
-    first = asked.some([ours], *differ)
-    second = asked.value(differ[0], theirs[differ[0]]) if len(differ) == 1 else asked.some([theirs], *differ)
-    return asked.where(common), first, second
+def _apart(question: AnsweredQuestion[Any], pair: tuple[int, int]) -> tuple[Words, Words, Words]:
+    ours, theirs = (question.document.cells[cell].values for cell in pair)
+    differ = [name for name in question.varying if ours[name] != theirs[name]]
+    common = {name: ours[name] for name in question.varying if name not in differ}
+    first = question.some([ours], *differ)
+    second = question.value(differ[0], theirs[differ[0]]) if len(differ) == 1 else question.some([theirs], *differ)
+    return question.where(common), first, second
 
 
 def _of_axes(
-    asked: AnsweredQuestion[Any], cell: int | None, others: Sequence[AnsweredQuestion[Any]], second: int | None
+    question: AnsweredQuestion[Any], cell: int | None, further: Sequence[AnsweredQuestion[Any]], second: int | None
 ) -> Words:
     """Return the largest change of the metric by one step along one axis from the answer; empty without such a step.
 
@@ -259,24 +263,24 @@ def _of_axes(
     of who made it, and says nothing of what drives the answer. Left out is what is stated otherwise: the step to the
     second option, and axes that another answer is about.
     """
-    here = asked.mean(cell)
+    here = question.mean(cell)
     if cell is None or here is None:
         return ()
-    values = asked.document.cells[cell].values
-    compared = {question.content.get("axis") for question in others if question.content["use"] == "compare"}
-    names = [name for name in asked.varying if name not in compared]
-    steps = [step for name in names for step in _steps(asked, values, name, here) if step.cell != second]
+    values = question.document.cells[cell].values
+    compared = {entry.content.get("axis") for entry in further if entry.content["use"] == "compare"}
+    names = [name for name in question.varying if name not in compared]
+    steps = [step for name in names for step in _steps(question, values, name, here) if step.cell != second]
     step = max(steps, key=lambda step: abs(step.change.mean.value), default=None)
     if step is None or not _is_resolved(step.change):
         return ()
     word = (" lower", " higher")[step.change.mean.value > 0]
-    rest = asked.where({name: label for name, label in values.items() if name != step.axis})
+    rest = question.where({name: label for name, label in values.items() if name != step.axis})
     where = line("with ", rest, ", ") if rest else ""
-    size = line(asked.apart(step.change, here.mean), word,
-                asked.gpu_years(step.change, cell, step.cell))  # fmt: skip
-    pair = line(asked.some([{step.axis: step.label}], step.axis), " instead of ",
-                asked.value(step.axis, values[step.axis]))  # fmt: skip
-    return sentence(where, asked.subject, " is ", size, " with ", pair)
+    size = line(question.apart(step.change, here.mean), word,
+                question.gpu_years(step.change, cell, step.cell))  # fmt: skip
+    pair = line(question.some([{step.axis: step.label}], step.axis), " instead of ",
+                question.value(step.axis, values[step.axis]))  # fmt: skip
+    return sentence(where, question.subject, " is ", size, " with ", pair)
 
 
 def _is_resolved(change: SourcedEstimate) -> bool:
@@ -294,67 +298,68 @@ class _AxisStep(NamedTuple):
 
 
 def _steps(
-    asked: AnsweredQuestion[Any], values: Mapping[str, str], name: str, here: SourcedEstimate
+    question: AnsweredQuestion[Any], values: Mapping[str, str], name: str, here: SourcedEstimate
 ) -> list[_AxisStep]:
-    axis = asked.axis(name)
-    labels = [entry.label for entry in asked.document.axes[name].values]
+    axis = question.axis(name)
+    labels = [entry.label for entry in question.document.axes[name].values]
     if axis is not None and axis.is_numeric:
         order = [label for label, _ in axis.values]
         index = order.index(values[name])
         labels = order[max(index - 1, 0) : index + 2]
     steps = []
     for label in labels:
-        cell = asked.cell({**values, name: label})
-        there = asked.mean(cell)
+        cell = question.cell({**values, name: label})
+        there = question.mean(cell)
         if label != values[name] and cell is not None and there is not None:
             steps.append(_AxisStep(name, label, between(there, here), cell))
-    return steps if asked.is_numeric(name) else sorted(steps, key=lambda step: abs(step.change.mean.value))[:1]
+    return steps if question.is_numeric(name) else sorted(steps, key=lambda step: abs(step.change.mean.value))[:1]
 
 
-def _of_shares(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
+def _of_shares(question: AnsweredQuestion[Any], cell: int | None) -> Words:
     """Return what the largest part of the lost time goes to; empty where that is not known."""
-    shares = {name: asked.mean(cell, f"{TIME_SHARE}{name}") or (
-        None if (mean := asked.rows.mean(cell, f"{TIME_SHARE}{name}")) is None else SourcedEstimate(mean)
+    shares = {name: question.mean(cell, f"{TIME_SHARE}{name}") or (
+        None if (mean := question.rows.mean(cell, f"{TIME_SHARE}{name}")) is None else SourcedEstimate(mean)
     ) for name in JOB_BUCKETS if name != "productive"}  # fmt: skip
     lost = {name: share for name, share in shares.items() if share is not None and share.mean.value > 0}
     if not lost or cell is None:
         return ()
-    name = max(lost, key=lambda one: lost[one].mean.value)
-    is_most = lost[name].mean.value > sum(one.mean.value for one in lost.values()) / 2
+    name = max(lost, key=lambda bucket: lost[bucket].mean.value)
+    is_most = lost[name].mean.value > sum(share.mean.value for share in lost.values()) / 2
     start = "of the lost time most goes to " if is_most else "of the lost time the largest part goes to "
-    return sentence(_at(asked, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
+    return sentence(_at(question, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
 
 
-def _at(asked: AnsweredQuestion[Any], cell: int) -> Words:
+def _at(question: AnsweredQuestion[Any], cell: int) -> Words:
     """Return which combination a sentence is about; empty where there is but one."""
-    if len(asked.document.cells) < 2:
+    if len(question.document.cells) < 2:
         return ()
-    return line("with ", asked.where(asked.document.cells[cell].values), ", ")
+    return line("with ", question.where(question.document.cells[cell].values), ", ")
 
 
-def _of_variability(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
+def _of_variability(question: AnsweredQuestion[Any], cell: int | None) -> Words:
     """Return how far single runs of the answer lie apart; empty where the data do not tell."""
-    if cell is None or asked.metric == IN_TIME:
+    if cell is None or question.metric == IN_TIME:
         return ()
-    keys = ("cells", cell, "metrics", asked.metric)
-    words = variability(asked.places, *keys, form=asked.form)
-    std, mean = asked.places.at(*keys, "std"), asked.places.at(*keys, "mean")
+    keys = ("cells", cell, "metrics", question.metric)
+    words = variability(question.places, *keys, form=question.form)
+    std, mean = question.places.at(*keys, "std"), question.places.at(*keys, "mean")
     if words or std is None or mean is None or std.value <= 1e-9 * abs(mean.value):
         return words
-    size = (number(std, points_form(asked.form)),)
+    size = (number(std, points_form(question.form)),)
     start = "run-to-run variability: a single run is typically "
     return sentence(start, size, " away from the mean of all runs (standard deviation)")
 
 
-def of_formula(asked: AnsweredQuestion[Any], cell: int | None, *, far: bool) -> Words:
+def of_formula(question: AnsweredQuestion[Any], cell: int | None, *, far: bool) -> Words:
     """Return what a formula says beside the simulation: where both are `far` apart, or else where they are not."""
-    found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
-    simulated = asked.mean(cell, "ettr")
-    if found is None or simulated is None or cell is None:
+    formula = None if cell is None else question.places.at("cells", cell, "closed_form", "ettr")
+    simulated = question.mean(cell, "ettr")
+    if formula is None or simulated is None or cell is None:
         return ()
-    start = line(_at(asked, cell), f"a formula for a long run gives {metric_words('ettr')} as ", number(found, PERCENT))
+    gives = f"a formula for a long run gives {metric_words('ettr')} as "
+    start = line(_at(question, cell), gives, number(formula, PERCENT))
     ends = simulated.interval or (simulated.mean.value, simulated.mean.value)
-    is_close = ends[0] - _CLOSE <= found.value <= ends[1] + _CLOSE
+    is_close = ends[0] - _CLOSE <= formula.value <= ends[1] + _CLOSE
     if is_close is far:
         return ()
     why = ": it has neither the start with all parts in order nor queues nor the end at the horizon" if far else ""
@@ -375,28 +380,28 @@ _TROUBLES = (
 
 def opening(report_data: ReportData) -> FirstScreen:
     """Return the first screen: the answer to the first question."""
-    content = report_data.sweep
-    assert content is not None
+    content = report_data.sweep_document
     places = SourceDocument(RUN, content)
     answers = answers_of(places, CellRows(report_data.table))
-    question = str(content.question or content.description or content.study)
+    heading = str(content.question or content.description or content.study)
     if not answers:
-        return first_screen(question, _silent(content), (), None, (), _not_covered(report_data, places))
-    asked, first = answers[0]
+        return first_screen(heading, _silent(content), (), None, (), _not_covered(report_data, places))
+    question, first = answers[0]
     picture = first.drawn()
     otherwise = stated(None if report_data.focus is None else report_data.focus.scenario)
-    unknown = _unknown(places, asked, first, otherwise)
-    noise = () if first.cell is None else chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
-    caveat = of_formula(asked, first.cell, far=True)
+    unknown = _unknown(places, question, first, otherwise)
+    runs = None if first.cell is None else places.at("cells", first.cell, "replications")
+    noise = chance(runs, question.mean(first.cell))
+    caveat = of_formula(question, first.cell, far=True)
     screen = first_screen(
-        question,
-        joined([_unanswered(asked), first.answer]),
+        heading,
+        joined([_unanswered(question), first.answer]),
         (first.doubt,) if first.doubt else (unknown, noise),
         picture,
         drivers(report_data, answers),
-        (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
+        (*edge(question, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
     )
-    return replace(screen, glossary=(*_presets(asked, first), *screen.glossary))
+    return replace(screen, glossary=(*_presets(question, first), *screen.glossary))
 
 
 def answers_section(report_data: ReportData) -> Section | None:
@@ -406,36 +411,36 @@ def answers_section(report_data: ReportData) -> Section | None:
     return None if document is None else section_of(document, report_data.table, is_opened=is_opened)
 
 
-def _unanswered(asked: AnsweredQuestion[Any]) -> Words:
+def _unanswered(question: AnsweredQuestion[Any]) -> Words:
     """Return that what was asked first has no answer, and why; empty where it has one."""
-    said = asked.document.answers[0].sentences if asked.position else ()
-    if not asked.position:
+    sentences = question.document.answers[0].sentences if question.position else ()
+    if not question.position:
         return ()
-    reason = said[0].removesuffix(".") if said else ""
+    reason = sentences[0].removesuffix(".") if sentences else ""
     return sentence("the first question has no answer", f": {reason}" if reason else "")
 
 
-def _presets(asked: AnsweredQuestion[Any], first: AnswerText) -> list[tuple[str, str]]:
+def _presets(question: AnsweredQuestion[Any], first: AnswerText) -> list[tuple[str, str]]:
     """Return what recoveries of the catalog that the answer names do."""
     names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
-    is_named = any("recovery.use" in asked.document.axes[axis].paths for axis in asked.varying)
+    is_named = any("recovery.use" in question.document.axes[axis].paths for axis in question.varying)
     titles = [(name, str(catalog.recovery(name)["title"])) for name in names if is_named]
     return [(name, f"{capital(title.partition(': ')[2] or title)}.") for name, title in titles]
 
 
 def _silent(content: SweepDocument) -> Words:
-    said = [text for answer in content.answers for text in answer.sentences]
-    if said:
-        return tuple(joined([(text,) for text in said]))
+    sentences = [text for answer in content.answers for text in answer.sentences]
+    if sentences:
+        return tuple(joined([(text,) for text in sentences]))
     if not any(cell.status == "ok" for cell in content.cells):
         reason = next((cell.trouble for cell in content.cells if cell.trouble), "")
         return ("Nothing that was evaluated can run", f": {reason}." if reason else ".")
     return ("The study asks no question of its results; the figures below show all that it evaluated.",)
 
 
-def _unknown(places: SourceDocument, asked: AnsweredQuestion[Any], first: AnswerText, otherwise: str) -> Words:
+def _unknown(places: SourceDocument, question: AnsweredQuestion[Any], first: AnswerText, otherwise: str) -> Words:
     """Return how far what is not known exactly moves the answer; or what else it holds for."""
-    titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
+    titles = [(str(axis.title),) for axis in question.document.axes.values() if axis.unknown]
     if not titles:
         return (otherwise,)
     verb = "is" if len(titles) == 1 else "are"
@@ -444,43 +449,47 @@ def _unknown(places: SourceDocument, asked: AnsweredQuestion[Any], first: Answer
         return sentence(start, ": in nine cases of ten they move the answer ", first.band)
     if first.cell is None:
         return sentence(start)
-    worded = not_known(places, "cells", first.cell, "metrics", asked.metric, form=asked.form, what=f"the {asked.what}")
+    keys = ("cells", first.cell, "metrics", question.metric)
+    worded = not_known(places, *keys, form=question.form, what=f"the {question.what}")
     return sentence(start) if worded == (EXACTLY,) else joined([sentence(start), worded])
 
 
 def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words, ...]:
     """Return what the answer does not cover: points without results, notes, and what is assumed."""
-    found: list[Words] = []
+    gaps: list[Words] = []
     for status, what in _TROUBLES:
         count = places.at("counts", status)
         if count is not None and count.value:
             total = places.stated("counts", "points")
-            found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
+            gaps.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
     study = report_data.study
-    own = () if study is None else study.study.assumptions
-    assumed = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
-    return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
+    of_study = () if study is None else study.study.assumptions
+    assumed = [text for text in places.get("assumptions") if text in of_study] or places.get("assumptions")
+    return (*gaps, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
 
 
-def edge(asked: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
+def edge(question: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
-    answer = asked.answer
+    answer = question.answer
     if not isinstance(answer, BestAnswer) or first.cell is None:
         return ()
-    labels = asked.document.cells[first.cell].values
-    rivals = [rival for group in answer.groups if asked.cell(group.best or {}) == first.cell
+    labels = question.document.cells[first.cell].values
+    rivals = [rival for group in answer.groups if question.cell(group.best or {}) == first.cell
               for rival in group.may_be_best]  # fmt: skip
-    skipped = asked.content.get("for_each", ())
-    axes = [axis for name in asked.varying if name not in skipped and (axis := asked.axis(name)) is not None]
-    texts = []
+    skipped = question.content.get("for_each", ())
+    axes = [axis for name in question.varying if name not in skipped and (axis := question.axis(name)) is not None]
+    closed = [axis for axis in axes if all(rival.get(axis.name) == labels[axis.name] for rival in rivals)]
+    return tuple(filter(None, (_beyond(question, axis, labels[axis.name]) for axis in closed)))
+
+
+def _beyond(question: AnsweredQuestion[Any], axis: ChosenAxis, label: str) -> Words:
+    """Return that nothing beyond a value was evaluated; empty if it is at no end of an axis of numbers."""
     # An axis of fewer values has no course that might go on.
-    for axis in (axis for axis in axes if axis.is_numeric and len(axis.labels) >= _FEWEST_VALUES):
-        label, lowest, highest = labels[axis.name], axis.values[0][0], axis.values[-1][0]
-        is_open = any(rival.get(axis.name) != label for rival in rivals)
-        if not is_open and label in (lowest, highest):
-            word = "below" if label == lowest else "above"
-            texts.append(sentence(f"nothing {word} ", asked.named(axis.name, label), " was evaluated"))
-    return tuple(texts)
+    ends = (axis.values[0][0], axis.values[-1][0])
+    if not axis.is_numeric or len(axis.labels) < _FEWEST_VALUES or label not in ends:
+        return ()
+    word = "below" if label == ends[0] else "above"
+    return sentence(f"nothing {word} ", question.named(axis.name, label), " was evaluated")
 
 
 # ----------------------------------------
@@ -554,16 +563,16 @@ def _axes(content: SweepDocument) -> list[ChosenAxis]:
 def _intervals(content: SweepDocument, metric: MetricFormat) -> Figure:
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
-    kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
+    shown = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
     names = [label_text(cell.values[axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content.study
-             for cell in kept]  # fmt: skip
-    texts = [(name, cell_text(cell, metric)) for name, cell in zip(names, kept, strict=True)]
+             for cell in shown]  # fmt: skip
+    texts = [(name, cell_text(cell, metric)) for name, cell in zip(names, shown, strict=True)]
     rows = [bar(name, metric, cell, "" if mean_of(cell, metric.metric) is not None else text)
-            for (name, text), cell in zip(texts, kept, strict=True)]  # fmt: skip
+            for (name, text), cell in zip(texts, shown, strict=True)]  # fmt: skip
     top = summary_of(best[0], metric.metric)
     title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
-    more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
+    more = f"The {len(shown)} best of {len(cells)} combinations." if len(shown) < len(cells) else ""
     caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
     table = grid(title, ("Combination", capital(metric.name)), texts)
@@ -582,8 +591,8 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 40
 
 def heat_maps_section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
-    found = [] if report_data.sweep is None else heat_maps(report_data.sweep)
-    return Section("heat-maps", found[0].chart.title, (), tuple(found)) if found else None
+    maps = [] if report_data.sweep is None else heat_maps(report_data.sweep)
+    return Section("heat-maps", maps[0].chart.title, (), tuple(maps)) if maps else None
 
 
 def heat_maps(content: SweepDocument) -> list[Figure]:
@@ -600,16 +609,16 @@ def _heat_map_axes(content: SweepDocument) -> tuple[ChosenAxis, ChosenAxis] | No
     """Return the two axes with the most combinations that are there: rows and columns; ``None`` without a grid."""
     axes = [axis for axis in axes_of(content) if len(axis.labels) > 1]
     pairs = [
-        (one, other)
-        for one, other in itertools.combinations(axes, 2)
-        if min(len(one.labels), len(other.labels)) > 2 or len(one.labels) + len(other.labels) > 5
+        (first, second)
+        for first, second in itertools.combinations(axes, 2)
+        if min(len(first.labels), len(second.labels)) > 2 or len(first.labels) + len(second.labels) > 5
     ]
     filled = [pair for pair in pairs if _share_filled(content, pair) > 0.5]
     if not filled:
         return None
-    one, other = max(filled, key=lambda pair: len(pair[0].labels) * len(pair[1].labels))
+    first, second = max(filled, key=lambda pair: len(pair[0].labels) * len(pair[1].labels))
     # Pages are higher than wide.
-    return (one, other) if len(one.labels) >= len(other.labels) else (other, one)
+    return (first, second) if len(first.labels) >= len(second.labels) else (second, first)
 
 
 def _share_filled(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> float:
@@ -624,13 +633,13 @@ def _share_filled(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -
 
 def _fixed(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> list[dict[str, str]]:
     """Return the values of the other axes of each picture: all if there are few, else those of the best cell."""
-    others = [axis for axis in axes_of(content) if axis not in pair]
-    found = [dict(zip((axis.name for axis in others), labels, strict=True))
-             for labels in itertools.product(*(axis.labels for axis in others))]  # fmt: skip
-    if len(found) <= _MOST_PICTURES:
-        return found
+    other_axes = [axis for axis in axes_of(content) if axis not in pair]
+    combinations = [dict(zip((axis.name for axis in other_axes), labels, strict=True))
+             for labels in itertools.product(*(axis.labels for axis in other_axes))]  # fmt: skip
+    if len(combinations) <= _MOST_PICTURES:
+        return combinations
     best = best_of(running(content), content.metrics[0])[0]
-    return [{axis.name: best.values[axis.name] for axis in others}]
+    return [{axis.name: best.values[axis.name] for axis in other_axes}]
 
 
 def _picture(
@@ -647,9 +656,9 @@ def _picture(
     if not best:
         return None
     rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
-    shown = [[cells.get((row, column)) for column in columns] for row in rows]
-    values = [[None if cell is None else metric.of(mean_of(cell, metric.metric)) for cell in line] for line in shown]
-    texts = [[_text(cell, metric) for cell in line] for line in shown]
+    means = {labels: metric.of(mean_of(cell, metric.metric)) for labels, cell in cells.items()}
+    values = [[means.get((row, column)) for column in columns] for row in rows]
+    texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
     where = phrases(fixed, fixed, content.axes)
     title = _heat_map_title(best, pair, metric, where)
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
@@ -697,9 +706,9 @@ def _caption(
     fixed: Mapping[str, str],
 ) -> str:
     texts = ["Numbers in the cells are means; their intervals are in the table of all results."]
-    for axis, kept in ((pair[0], rows), (pair[1], columns)):
-        if len(kept) < len(axis.labels):
-            texts.append(f"Of {len(axis.labels)} values of {axis.title} {len(kept)} are shown.")
+    for axis, shown in ((pair[0], rows), (pair[1], columns)):
+        if len(shown) < len(axis.labels):
+            texts.append(f"Of {len(axis.labels)} values of {axis.title} {len(shown)} are shown.")
     if fixed and len(_fixed(content, pair)) == 1:
         texts.append("Other axes are at the values of the best combination.")
     return " ".join(texts)

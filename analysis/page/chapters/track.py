@@ -153,14 +153,14 @@ def _cells(name: str, metric: Tracked | None) -> list[str]:
 def _pictures(document: TrackDocument) -> Iterator[Figure]:
     """Yield a history of each metric that was measured more than once."""
     for name, label in _LABELS.items():
-        mine = [(at, week.week, week.metrics[name]) for at, week in enumerate(document.weeks) if name in week.metrics]
-        if sum(metric.measured is not None for *_, metric in mine) < 2:
+        history = [(at, row.week, row.metrics[name]) for at, row in enumerate(document.weeks) if name in row.metrics]
+        if sum(metric.measured is not None for *_, metric in history) < 2:
             continue
-        x = tuple(float(at) for at, *_ in mine)
-        band = tuple((metric.low or 0.0, metric.high or 0.0) for *_, metric in mine)
-        ticks = tuple((float(at), week[:10]) for at, week, _ in mine)[:: max(len(mine) // 8, 1)]
-        measured = Series("measured", x, tuple(metric.measured for *_, metric in mine))
-        predicted = Series("predicted", x, tuple(metric.median for *_, metric in mine), ci95=band, look="dashed",
+        x = tuple(float(at) for at, *_ in history)
+        band = tuple((metric.low or 0.0, metric.high or 0.0) for *_, metric in history)
+        ticks = tuple((float(at), week[:10]) for at, week, _ in history)[:: max(len(history) // 8, 1)]
+        measured = Series("measured", x, tuple(metric.measured for *_, metric in history))
+        predicted = Series("predicted", x, tuple(metric.median for *_, metric in history), ci95=band, look="dashed",
                            hue=-1)  # fmt: skip
         chart = Curves(
             f"{label[0].upper()}{label[1:]} by week",

@@ -105,14 +105,14 @@ def _rows(group: ValidationGroup, *, briefly: bool = False) -> TableBlock:
 
 def _sources(group: ValidationGroup) -> TableBlock:
     """Return what the rows of a group rest on; what several have in common is stated once."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    rows_by_source: dict[tuple[str, ...], list[str]] = {}
     for row in group.rows:
         tolerance = row.tolerance
         why = f"{tolerance['kind'].replace('_', ' ')}: {tolerance['why']}"
         key = f"{row.paper} ({row.provenance})", row.where, row.inputs, why
-        found.setdefault(key, []).append(row.id)
+        rows_by_source.setdefault(key, []).append(row.id)
     heads = ("paper", "where", "inputs", "tolerance", "rows")
-    rows = tuple((*key, ", ".join(names)) for key, names in found.items())
+    rows = tuple((*key, ", ".join(names)) for key, names in rows_by_source.items())
     return grid(f"What they rest on: {group.title}", heads, rows, range(5))
 
 
@@ -156,7 +156,7 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
         rows.append((group.title, groups[group.name], f"{good}", f"{bad}", f"{skipped}"))
     heads = ("group", "why it bears on this scenario", "pass", "fail", "skipped")
     table = grid("Groups that bear on this scenario", heads, rows, (0, 1))
-    others = len(content.groups) - len(rows)
+    unrelated = len(content.groups) - len(rows)
     words = (
         f"In the last recorded run of the whole table {counts['pass']} of {sum(counts.values())} rows pass. ettrick "
         "validate --out DIR runs them with the program as it is, and ettrick report DIR shows each with its source."
@@ -167,7 +167,7 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
         (words, *against(content)),
         (table,),
         (
-            f"{others} more groups are about something that this scenario does not have.",
+            f"{unrelated} more groups are about something that this scenario does not have.",
             "That a group passes says that the program does what its sources say, not that the inputs of this scenario "
             "are right.",
         ),
@@ -227,8 +227,8 @@ def _answer(places: SourceDocument) -> Words:
         kinds = [(_count(places, label=label, verdict="pass"), kind) for label, kind in _KINDS.items()]
         parts: list[Words] = [(number(count, COUNT), f" {kind}") for count, kind in kinds if count.value]
         closest: Words = ("; the closest is at ", number(used[0].part, _PART), " of its limit") if used else ()
-        others: Words = ("; so do ", *joined(parts[1:], ", and ")) if parts[1:] else ()
-        return ("Yes: all ", *parts[0], " agree within the limits set for them", *others, *closest, ".")
+        further: Words = ("; so do ", *joined(parts[1:], ", and ")) if parts[1:] else ()
+        return ("Yes: all ", *parts[0], " agree within the limits set for them", *further, *closest, ".")
     verb = "is" if failed.value == 1 else "are"
     return ("Not in everything: ", number(failed, COUNT), " of the ", number(compared, COUNT),
             f" values that were compared {verb} outside of the limits set for them.")  # fmt: skip
@@ -236,8 +236,8 @@ def _answer(places: SourceDocument) -> Words:
 
 def _count(places: SourceDocument, **wanted: str) -> SourcedNumber:
     """Return how many rows have certain values, as the document writes them."""
-    found = [row for group in places.get("groups") for row in group.rows]
-    amount = sum(all(str(getattr(row, key)).lower() == value for key, value in wanted.items()) for row in found)
+    rows = [row for group in places.get("groups") for row in group.rows]
+    amount = sum(all(str(getattr(row, key)).lower() == value for key, value in wanted.items()) for row in rows)
     which = "&".join(f"{key}={value}" for key, value in wanted.items())
     return SourcedNumber(amount, (f"{places.file}#/groups/*/rows/*?{which}",))
 
@@ -245,13 +245,13 @@ def _count(places: SourceDocument, **wanted: str) -> SourcedNumber:
 def _used(places: SourceDocument) -> list[_Used]:
     """Return which parts of their limits rows use that have one on both sides, the largest first."""
     content: ValidateDocument = places.content
-    found = []
+    used_limits = []
     for first, group in enumerate(content.groups):
         for second, row in enumerate(group.rows):
             delta, limit = (places.at("groups", first, "rows", second, key) for key in ("delta", "limit"))
             if row.tolerance["kind"] in TWO_SIDED and delta is not None and limit is not None and limit.value:
-                found.append(_Used(group.title, row.quantity, abs(delta) / limit))
-    return sorted(found, key=lambda used: -used.part.value)
+                used_limits.append(_Used(group.title, row.quantity, abs(delta) / limit))
+    return sorted(used_limits, key=lambda used: -used.part.value)
 
 
 def _closest(places: SourceDocument) -> Words:
@@ -280,7 +280,7 @@ def _doubt(places: SourceDocument) -> Words:
 
 
 def _failed(places: SourceDocument) -> list[Words]:
-    found: list[Words] = []
+    failures: list[Words] = []
     for first, group in enumerate(places.get("groups")):
         for second, row in enumerate(group.rows):
             if row.verdict != "fail":
@@ -288,14 +288,14 @@ def _failed(places: SourceDocument) -> list[Words]:
             at = ("groups", first, "rows", second)
             ours, theirs = places.at(*at, "ours"), places.at(*at, "published")
             if ours is None:
-                found.append((f"{row.id}: {row.reason}.",))
+                failures.append((f"{row.id}: {row.reason}.",))
                 continue
-            mine: Words = ("the simulator has ", number(ours, NumberFormat(row.unit.strip("-"))))
-            other: Words = (
+            simulated: Words = ("the simulator has ", number(ours, NumberFormat(row.unit.strip("-"))))
+            published: Words = (
                 () if theirs is None else ("; published is ", number(theirs, NumberFormat(row.unit.strip("-"))))
             )
-            found.append((f"{row.id}: ", *mine, *other, "."))
-    return found
+            failures.append((f"{row.id}: ", *simulated, *published, "."))
+    return failures
 
 
 def _together(places: SourceDocument) -> Words:
@@ -306,22 +306,22 @@ def _together(places: SourceDocument) -> Words:
 
 
 def _not_covered(places: SourceDocument) -> tuple[Words, ...]:
-    found: list[Words] = []
+    gaps: list[Words] = []
     skipped = places.at("counts", "skipped")
     if skipped is not None and skipped.value > 0:
         was = "value was" if skipped.value == 1 else "values were"
-        found.append((number(skipped, COUNT), f" {was} skipped: not asked for, or without the data that it takes."))
+        gaps.append((number(skipped, COUNT), f" {was} skipped: not asked for, or without the data that it takes."))
     entries = places.get("not_checked")
     papers = list(dict.fromkeys(entry.paper for entry in entries))
     if papers:
         shown = listed(papers[:_MOST_UNCHECKED]) if len(papers) <= _MOST_UNCHECKED else (
             f"{'; '.join(papers[:_MOST_UNCHECKED])}; and others"
         )  # fmt: skip
-        found.append((f"Some published values are not compared, for reasons that stand further down: {shown}.",))
-    found.append(
+        gaps.append((f"Some published values are not compared, for reasons that stand further down: {shown}.",))
+    gaps.append(
         ("Agreement with these values does not show that results hold for other clusters, or for other inputs.",)
     )
-    return tuple(found)
+    return tuple(gaps)
 
 
 def _picture(places: SourceDocument) -> Figure | None:

@@ -259,14 +259,14 @@ def _draw_cables(drawing: Canvas, cables: Any, rows: dict[str, _TierRow], hue: N
         # A cable has the hue of its leaf switch, or of the plane that both its ends are in.
         switch = (cables.upper if tier == 0 else cables.lower)[here] - topology.nodes
         top, foot = below.y + below.height / 2, above.y - above.height / 2
-        for one, other, color in zip(start.tolist(), end.tolist(), hue[switch].tolist(), strict=True):
-            drawing.lines.append(Stroke(((one, top), (other, foot)), color, weight))
+        for lower_x, upper_x, color in zip(start.tolist(), end.tolist(), hue[switch].tolist(), strict=True):
+            drawing.lines.append(Stroke(((lower_x, top), (upper_x, foot)), color, weight))
         drawing.write(drawing.width - _RIGHT + 0.15, (top + foot) / 2, link_words(topology, tier, cables))
 
 
-def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _TierRow) -> NDArray[np.float64]:
+def _ports(ends: NDArray[np.int64], far_ends: NDArray[np.float64], row: _TierRow) -> NDArray[np.float64]:
     """Return where on its box each cable ends: side by side in the order of the other ends, (cables,) [in]."""
-    order = np.lexsort((other, ends))
+    order = np.lexsort((far_ends, ends))
     sizes = np.bincount(ends)
     rank = np.empty(ends.size)
     rank[order] = np.arange(ends.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -286,24 +286,24 @@ def _name_planes(drawing: Canvas, rows: dict[str, _TierRow], hue: NDArray[np.int
 
 def _shared(topology: Topology) -> list[tuple[list[str], NDArray[np.int32]]]:
     """Return what several hosts share, by name; what the same hosts share is named once."""
-    found: list[tuple[list[str], NDArray[np.int32]]] = []
+    shared: list[tuple[list[str], NDArray[np.int32]]] = []
     for name, title in _DOMAINS.items():
         ids = topology.domains[name]
         if np.bincount(ids).max() == 1 or (name == "pod" and ids.max() == 0):
             continue
-        same = next((place for place, (_, other) in enumerate(found) if (other == ids).all()), None)
+        same = next((place for place, (_, shared_ids) in enumerate(shared) if (shared_ids == ids).all()), None)
         if same is None:
-            found.append(([title], ids))
+            shared.append(([title], ids))
         else:
-            found[same][0].append(title)
-    return found
+            shared[same][0].append(title)
+    return shared
 
 
 def _draw_domains(drawing: Canvas, hosts: _TierRow, names: list[str], ids: NDArray[np.int32], y: float) -> None:
     half = (len(names) + 1) // 2
-    every, each = ", ".join(names), of_each(ids)
+    every, sizes = ", ".join(names), of_each(ids)
     two_lines = f"{', '.join(names[:half])},\n{', '.join(names[half:])}"
-    words, size = fitting([f"{every}: {each}", f"{every}\n{each}", two_lines], _LEFT - 0.25, (8.0, 7.0, 6.0))
+    words, size = fitting([f"{every}: {sizes}", f"{every}\n{sizes}", two_lines], _LEFT - 0.25, (8.0, 7.0, 6.0))
     drawing.write(0.25, y, words, size=size)
     starts = np.flatnonzero(np.concatenate(([True], np.diff(ids) != 0)))
     for first, after in zip(starts.tolist(), [*starts[1:].tolist(), ids.size], strict=True):
@@ -481,8 +481,8 @@ def _draw_margins(drawing: Canvas, cables: Any, rows: list[float]) -> None:
         notes.append(f"{_count(int(ids.max()) + 1, title)} of {of_each(ids)}")
     domain = topology.domains["scale_up"]
     size = int(np.bincount(domain).max())
-    each = f"{int(domain.max()) + 1:,} scale-up domains of" if size > 1 else "each host is a scale-up domain of"
-    notes += [f"{each} {size * topology.gpus_per_node} GPUs", "a band is as wide as its bandwidth"]
+    domains = f"{int(domain.max()) + 1:,} scale-up domains of" if size > 1 else "each host is a scale-up domain of"
+    notes += [f"{domains} {size * topology.gpus_per_node} GPUs", "a band is as wide as its bandwidth"]
     for y, line in ((0.5, notes[: len(notes) // 2 + 1]), (0.27, notes[len(notes) // 2 + 1 :])):
         drawing.write(0.25, y, "   ·   ".join(line), size=8.5)
 

@@ -96,9 +96,9 @@ class Curves(NamedTuple):
 
     def table(self) -> ChartTable:
         """Return a row for each place; of many places an even choice."""
-        places = sorted({x for one in self.series for x in one.x})
-        known = [
-            {x: (y, span) for x, y, span in itertools.zip_longest(one.x, one.y, one.ci95)} for one in self.series
+        places = sorted({x for series in self.series for x in series.x})
+        heights = [
+            {x: (y, span) for x, y, span in itertools.zip_longest(line.x, line.y, line.ci95)} for line in self.series
         ]  # fmt: skip
 
         def cell(x: float, of: dict[float, Any]) -> Cell:
@@ -106,10 +106,10 @@ class Curves(NamedTuple):
             return CellValue(y, span) if span is not None and y is not None else y
 
         names = dict(self.x.ticks)
-        rows = [[names.get(x, x), *(cell(x, of) for of in known)]
+        rows = [[names.get(x, x), *(cell(x, of) for of in heights)]
                 for x in (places[at] for at in _some(len(places), _MOST_PLACES))]  # fmt: skip
         left_out = f" {len(rows)} of {len(places):,} places are shown." if len(places) > len(rows) else ""
-        heads = [self.x.title, *(one.name or self.y.title for one in self.series)]
+        heads = [self.x.title, *(series.name or self.y.title for series in self.series)]
         return ChartTable(heads, rows, f"{self.y.title}.{left_out}")
 
 
@@ -169,7 +169,7 @@ class Waterfall(NamedTuple):
 
     def table(self) -> ChartTable:
         """Return a row for each total and change."""
-        changes = [(one.name, CellValue(one.amount, is_change=True), one.ci95 or "") for one in self.changes]
+        changes = [(name, CellValue(amount, is_change=True), ci95 or "") for name, amount, ci95 in self.changes]
         return ChartTable(["", self.unit, "95 % interval"], [(*self.start, ""), *changes, (*self.end, "")])
 
 
@@ -190,10 +190,10 @@ class HeatMap(NamedTuple):
 
     def ends(self) -> Range | None:
         """Return the best and the worst value; ``None`` without values."""
-        known = [value for row in self.values for value in row if value is not None and math.isfinite(value)]
-        if not known:
+        finite = [value for row in self.values for value in row if value is not None and math.isfinite(value)]
+        if not finite:
             return None
-        return (max(known), min(known)) if self.high_is_good else (min(known), max(known))
+        return (max(finite), min(finite)) if self.high_is_good else (min(finite), max(finite))
 
     def shades(self) -> list[list[float | None]]:
         """Return how dark each cell is: the best value is 0, the worst one 1; ``None`` without a value."""
@@ -240,7 +240,7 @@ class Intervals(NamedTuple):
         heads = ["", f"mean, {self.unit}" if self.unit else "mean"]
         heads += ["95 % interval", "90 % band of what is not known", "note"]
         rows: list[Sequence[Cell]] = [
-            (one.name, one.mean, one.ci95 or "", one.band90 or "", one.note) for one in self.rows
+            (name, mean, ci95 or "", band90 or "", note) for name, mean, ci95, band90, note in self.rows
         ]
         rows += [(self.reference[1], self.reference[0], "", "", "")] if self.reference is not None else []
         return ChartTable(heads, rows)
@@ -317,7 +317,7 @@ class TornadoChart(NamedTuple):
         """Return what either end of each input changes."""
         heads = ["input", f"low end [{self.unit}]", f"high end [{self.unit}]"]
         rows: list[list[Cell]] = [
-            [one.name, *(CellValue(end[1], None, f" at {end[0]}", True) for end in (one.low, one.high))]
-            for one in self.swings
+            [swing.name, *(CellValue(end[1], None, f" at {end[0]}", True) for end in (swing.low, swing.high))]
+            for swing in self.swings
         ]
         return ChartTable(heads, rows)

@@ -133,8 +133,8 @@ def _drawable(chart: Curves) -> Curves:
 
 def _drawable_curve(curve: Series, chart: Curves) -> Series:
     points = itertools.zip_longest(curve.x, curve.y, curve.ci95, curve.band90)
-    kept = [(x, y if _fits(y, chart.y) else None, *spans) for x, y, *spans in points if _fits(x, chart.x)]
-    x, y, ci95, band90 = zip(*kept, strict=True) if kept else ((),) * 4
+    drawable = [(x, y if _fits(y, chart.y) else None, *spans) for x, y, *spans in points if _fits(x, chart.x)]
+    x, y, ci95, band90 = zip(*drawable, strict=True) if drawable else ((),) * 4
     return curve._replace(x=x, y=y, ci95=ci95, band90=band90)
 
 
@@ -157,7 +157,7 @@ def _key_of(chart: Curves, end: float) -> list[LegendEntry]:
     words = ("95 % interval", _CI95), ("90 % band: inputs that are not known exactly", _BAND90)
     spans = [[span for curve in series for span in curve.ci95], [span for curve in series for span in curve.band90]]
     key = [LegendEntry(c.name, hue(c.hue), 1.0, _THEORY if c.look == "dashed" else "line") for c in series if c.name]
-    key += [LegendEntry(text, INK, opacity) for (text, opacity), known in zip(words, spans, strict=True) if any(known)]
+    key += [LegendEntry(text, INK, opacity) for (text, opacity), ends in zip(words, spans, strict=True) if any(ends)]
     key += [LegendEntry(name, INK, 1.0, dashes) for (_, name), dashes in _references(chart) if name]
     if chart.shaded_from is not None and chart.shaded_from[0] < end:
         key.append(LegendEntry(chart.shaded_from[1], FAINT))
@@ -203,15 +203,15 @@ def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacit
     """Shade between the ends of intervals; one that has no neighbour is a line."""
     low = axes.get_ylim()[0]
     ends = [(math.nan, math.nan) if span is None else (max(span[0], low), max(span[1], low)) for span in spans]
-    known = [span is not None for span in spans]
-    if not any(known):
+    has_span = [span is not None for span in spans]
+    if not any(has_span):
         return
     axes.fill_between(
         series.x[: len(ends)], [start for start, _ in ends], [end for _, end in ends], color=color, alpha=opacity,
         linewidth=0, step="post" if series.look == "step" else None,
     )  # fmt: skip
-    for index, is_known in enumerate(known):
-        if is_known and not any(known[max(index - 1, 0) : index] + known[index + 1 : index + 2]):
+    for index, is_known in enumerate(has_span):
+        if is_known and not any(has_span[max(index - 1, 0) : index] + has_span[index + 1 : index + 2]):
             axes.plot([series.x[index]] * 2, ends[index], color=color, alpha=opacity, linewidth=4)
 
 
@@ -319,9 +319,9 @@ def _draw_points(axes: Axes, points: Sequence[FrontPoint]) -> None:
         axes.plot(across, up, markerfacecolor=face, markersize=4 if ranking == "behind" else 6, **look)
 
 
-def _name_points(plane: _Plane, named: Sequence[FrontPoint], others: Sequence[FrontPoint]) -> int:
+def _name_points(plane: _Plane, named: Sequence[FrontPoint], unnamed: Sequence[FrontPoint]) -> int:
     """Write the names of candidates, which keep away from the others and from intervals if they can."""
-    dots = [_around(*plane.inches(point.x, point.y), 0.03) for point in others]
+    dots = [_around(*plane.inches(point.x, point.y), 0.03) for point in unnamed]
     lines = [(*plane.inches(*start), *plane.inches(*end)) for point in named for start, end in _cross(point)]
     crosses = [tuple(np.add(line, (-0.02, -0.02, 0.02, 0.02)).tolist()) for line in lines]
     spots = [plane.inches(point.x, point.y) for point in named]

@@ -148,19 +148,19 @@ _WORDS = 2.1  # width of a value and its note at most [in]
 
 def draw_intervals(chart: Intervals) -> Figure:
     """Draw a dot for each mean, a dark line for its 95 % interval, and a light band for what is not known exactly."""
-    spans, bands = [row.ci95 for row in chart.rows], [row.band90 for row in chart.rows]
-    reference = [] if chart.reference is None else [chart.reference]
-    spots = numbers_in([row.mean for row in chart.rows], spans, bands, [value for value, _ in reference])
+    names, means, spans, bands, _ = zip(*chart.rows, strict=True) if chart.rows else ((),) * 5
     key = [LegendEntry("95 % interval of the mean", BLUE, 1.0, "line")] if any(spans) else []
     key += [LegendEntry("90 % band: inputs that are not known exactly", BLUE, 0.22)] if any(bands) else []
-    key += [LegendEntry(name, ORANGE, 1.0, "line") for _, name in reference]
-    texts = _notes_of(chart)
+    spots, texts = numbers_in(means, spans, bands), _notes_of(chart)
+    if chart.reference is not None:
+        key.append(LegendEntry(chart.reference[1], ORANGE, 1.0, "line"))
+        spots.append(chart.reference[0])
     figure, axes = _open_rows(
-        chart, [row.name for row in chart.rows], extent(spots), column=texts, key=key,
+        chart, names, extent(spots), column=texts, key=key,
         row=max((block_height(text) + 0.1 for text in texts), default=0.26),
     )  # fmt: skip
-    for value, _ in reference:
-        axes.axvline(value, color=ORANGE, linewidth=1.2)
+    if chart.reference is not None:
+        axes.axvline(chart.reference[0], color=ORANGE, linewidth=1.2)
     beside: Any = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "size": TEXT, "color": INK}
     for place, (row, text) in enumerate(zip(chart.rows, texts, strict=True)):
         axes.annotate(text, (1.0, place), (5, 0), va="center", alpha=QUIET if row.mean is None else 1.0, **beside)
@@ -291,12 +291,12 @@ def draw_waterfall(chart: Waterfall) -> Figure:
 
 def _note(chart: Waterfall, base: float) -> str:
     begin = f"The axis begins at {with_unit(f'{base:,.6g}', chart.unit)}, so the full bars are cut off."
-    said = [begin] if base else []
+    sentences = [begin] if base else []
     if chart.unit == "%" and chart.changes:
-        said.append("Changes are in percentage points.")
+        sentences.append("Changes are in percentage points.")
     if any(change.ci95 is not None for change in chart.changes):
-        said.append("Thin lines: 95 % interval of a change.")
-    return " ".join(said)
+        sentences.append("Thin lines: 95 % interval of a change.")
+    return " ".join(sentences)
 
 
 def _base(low: float, high: float) -> float:

@@ -169,16 +169,16 @@ def wrapped(text: str, room: float, size: float = TEXT, lines: int = 2, is_bold:
     White space of the text itself is one space each. A word that is wider than a line is broken.
     """
     words = [part for word in text.split() for part in _parts(word, room, size, is_bold)]
-    found: list[str] = []
+    rows: list[str] = []
     for word in words:
-        longer = f"{found[-1]} {word}" if found else word
-        if found and width_of(longer, size, is_bold) <= room:
-            found[-1] = longer
+        longer = f"{rows[-1]} {word}" if rows else word
+        if rows and width_of(longer, size, is_bold) <= room:
+            rows[-1] = longer
         else:
-            found.append(word)
-    if len(found) > lines:
-        found = [*found[: lines - 1], cut(" ".join(found[lines - 1 :]), room, size, is_bold)]
-    return "\n".join(found)
+            rows.append(word)
+    if len(rows) > lines:
+        rows = [*rows[: lines - 1], cut(" ".join(rows[lines - 1 :]), room, size, is_bold)]
+    return "\n".join(rows)
 
 
 def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
@@ -323,7 +323,7 @@ def beside(
     what is filled. Sizes are width and height of labels [in], which are inside the room and not on what is filled.
     """
     dots = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
-    taken = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
+    occupied = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
     boxes: list[SheetBox | None] = []
     away = (_DOT + 0.04 + 0.16 * np.arange(9.0))[:, None, None]
     directions = np.radians(_ANGLES)[:, None]
@@ -333,10 +333,10 @@ def beside(
         tries = np.concatenate([middles - half, middles + half], axis=2).reshape(-1, 4)
         inside = (tries[:, :2] >= room[:2]).all(axis=1) & (tries[:, 2:] <= room[2:]).all(axis=1)
         tries = tries[inside]
-        below, above = tries[:, None, :2] < taken[:, 2:], tries[:, None, 2:] > taken[:, :2]
+        below, above = tries[:, None, :2] < occupied[:, 2:], tries[:, None, 2:] > occupied[:, :2]
         free = tries[~np.any(np.all(below & above, axis=2), axis=1)]
         boxes.append(tuple(free[0].tolist()) if len(free) else None)
-        taken = np.concatenate([taken, free[:1]])
+        occupied = np.concatenate([occupied, free[:1]])
     return boxes
 
 
@@ -348,8 +348,8 @@ Tick = tuple[float, str]
 
 def numbers_in(*groups: Iterable[float | Range | None]) -> list[float]:
     """Return all numbers, and both ends of all intervals."""
-    known = (item for group in groups for item in group if item is not None)
-    return [number for item in known for number in (item if isinstance(item, tuple) else (item,))]
+    present = (item for group in groups for item in group if item is not None)
+    return [number for item in present for number in (item if isinstance(item, tuple) else (item,))]
 
 
 def extent(values: Iterable[float | None], is_log: bool = False, pad: float = 0.05) -> tuple[float, float]:
@@ -446,6 +446,6 @@ def _fitting(ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callab
     tries = map(ticks_at_most, range(most, 1, -1))
     most_ticks = ticks_at_most(most)
     for ticks in itertools.chain(tries, (most_ticks[::stride] for stride in range(1, len(most_ticks) + 1))):
-        if all(room(one)[1] <= room(other)[0] for one, other in itertools.pairwise(ticks)):
+        if all(room(left)[1] <= room(right)[0] for left, right in itertools.pairwise(ticks)):
             return ticks
     return []

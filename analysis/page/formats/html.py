@@ -15,10 +15,9 @@ from ettrick.analysis.page.formats.markdown import figure_table
 from ettrick.analysis.page.model import Figure, Number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from xml.etree.ElementTree import Element
 
-    from jinja2 import Environment
     from markupsafe import Markup
 
     from ettrick.analysis.page.model import FirstScreen, Report, Words
@@ -150,9 +149,9 @@ def _repaint(element: Element, colors: set[str]) -> None:
         if key in _SHORT:
             element.attrib[key] = " ".join(_DECIMALS.sub(r"\1", value).split())
     look = element.attrib.get("style", "")
-    found = {color.lower() for color in _COLOR.findall(look)}
-    if found:
-        colors |= found
+    used = {color.lower() for color in _COLOR.findall(look)}
+    if used:
+        colors |= used
         element.attrib["style"] = _COLOR.sub(lambda match: f"var({variable(match[0])})", look)
 
 
@@ -168,14 +167,7 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")  # where no line may end
 
 def write(report: Report) -> bytes:
     """Return the content of the file."""
-    environment = _environment()
     terms = dict(report.first_screen.glossary)
-    environment.filters |= {
-        "tabulated": figure_table,
-        "words": _markup,
-        "glossed": lambda words: _markup(words, terms),
-        "css": _css_text,
-    }
     first: list[Inline] = []
     if report.first_screen.picture is not None:
         chart = report.first_screen.picture.chart
@@ -184,17 +176,16 @@ def write(report: Report) -> bytes:
             first.pop()
     drawn = _drawn(report)
     colors = {color for picture in (*first, *drawn.values()) for color in picture.colors}
-    scripts = [_part(name) for name in ("page.js", *(_EXPLORER if report.explorer is not None else ()))]
-    page = environment.get_template("page.html").render(
+    page = _rendered(
+        "page.html",
+        ("page.js", *(_EXPLORER if report.explorer is not None else ())),
+        {"glossed": lambda words: _markup(words, terms)},
         report=report,
         first_screen=report.first_screen,
         first=_safe("".join(picture.markup for picture in first)),
         is_low=bool(first) and first[0].height < _LOW * first[0].width,
         pictures={key: _safe(picture.markup) for key, picture in drawn.items()},
         paints=paints(colors),
-        style=_safe(_part("style.css")),
-        scripts=[_safe(script) for script in scripts],
-        hashes=[_hash(script) for script in scripts],
         data=None if report.explorer is None else _safe(_script_json(report.explorer)),
         numbers=list(_numbers(report.first_screen)),
         long=_LONG,
@@ -208,32 +199,28 @@ def explore_page(title: str, question: str, knobs: list[dict[str, Any]]) -> str:
 
     Knobs are sliders: ``name``, ``title``, ``worth``, the texts of their ``stops``, and where they ``start``.
     """
-    scripts = [_part(name) for name in ("page.js", "explore.js")]
-    return (
-        _environment()
-        .get_template("explore.html")
-        .render(
-            title=title,
-            question=question,
-            knobs=knobs,
-            data=_safe(_script_json(knobs)),
-            paints=paints(()),
-            style=_safe(_part("style.css")),
-            scripts=[_safe(script) for script in scripts],
-            hashes=[_hash(script) for script in scripts],
-        )
-    )
+    values = {"title": title, "question": question, "knobs": knobs, "data": _safe(_script_json(knobs))}
+    return _rendered("explore.html", ("page.js", "explore.js"), {}, paints=paints(()), **values)
 
 
-def _environment() -> Environment:
+def _rendered(
+    template: str, script_files: Iterable[str], filters: Mapping[str, Callable[..., Markup]], **values: Any
+) -> str:
+    """Return a page with its style and its scripts in it."""
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_PAGE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    environment.filters |= {"tabulated": figure_table, "words": _markup, "css": _css_text, **filters}
+    scripts, style = [_part(name) for name in script_files], _safe(_part("style.css"))
+    hashes = [_hash(script) for script in scripts]
+    return environment.get_template(template).render(
+        style=style, scripts=[_safe(script) for script in scripts], hashes=hashes, **values
     )
 
 
@@ -297,14 +284,14 @@ def _explained(text: str, terms: dict[str, str]) -> Markup:
     if not terms:
         return escape(text)
     pattern = "|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True))
-    made, at = _safe(""), 0
+    markup, at = _safe(""), 0
     for match in re.finditer(rf"(?<!\w)(?:{pattern})(?!\w)", text):
         meaning = terms.pop(match[0], None)
         if meaning is not None:
-            made += escape(text[at : match.start()])
-            made += _safe('<abbr title="{}">{}</abbr>').format(meaning, match[0])
+            markup += escape(text[at : match.start()])
+            markup += _safe('<abbr title="{}">{}</abbr>').format(meaning, match[0])
             at = match.end()
-    return made + escape(text[at:])
+    return markup + escape(text[at:])
 
 
 def _numbers(first_screen: FirstScreen) -> Iterable[Number]:

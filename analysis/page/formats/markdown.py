@@ -61,7 +61,7 @@ def _cell_text(cell: Cell, digits: int) -> str:
         sign = "+" if cell.is_change and cell.amount > 0 else ""
         interval = f" ({_cell_text(cell.ci95, digits)})" if cell.ci95 is not None else ""
         return f"{sign}{number_text(cell.amount, digits)}{interval}{cell.words}"
-    return " to ".join(number_text(one, digits) for one in (cell if isinstance(cell, tuple) else (cell,)))
+    return " to ".join(number_text(number, digits) for number in (cell if isinstance(cell, tuple) else (cell,)))
 
 
 def digits_of(values: Iterable[float | None]) -> int:

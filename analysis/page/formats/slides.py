@@ -45,9 +45,9 @@ def write(report: Report) -> bytes:
     deck = Deck.empty(report.title)
     _add_answer(deck, report)
     first = report.first_screen.picture
-    others = [picture for key, picture in report.pictures.items() if first is None or key != first.key]
-    others.sort(key=lambda picture: _BEST.index(picture.key) if picture.key in _BEST else len(_BEST))
-    for picture in others[: _MAX_PICTURES - (first is not None)]:
+    pictures = [picture for key, picture in report.pictures.items() if first is None or key != first.key]
+    pictures.sort(key=lambda picture: _BEST.index(picture.key) if picture.key in _BEST else len(_BEST))
+    for picture in pictures[: _MAX_PICTURES - (first is not None)]:
         deck.picture(deck.slide(picture.title, _notes(_about(picture), report.footer)), BODY, picture)
     _add_basis(deck, report)
     return deck.content()

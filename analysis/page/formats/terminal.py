@@ -127,7 +127,7 @@ class _Sheet:
     def text(self) -> str:
         return self._page.text().replace(KEPT, " ")
 
-    def _lines(self, sentence: str, first: str, others: str) -> list[str]:
+    def _lines(self, sentence: str, first: str, hanging: str) -> list[str]:
         text = " ".join(sentence.split())
         # What is to be typed stays in one line, so that it can be copied.
         if not self.breaks or " --set " in text:
@@ -137,7 +137,7 @@ class _Sheet:
             text.replace(" %", f"{KEPT}%"),
             self.width,
             initial_indent=first,
-            subsequent_indent=others,
+            subsequent_indent=hanging,
             break_long_words=False,
             break_on_hyphens=False,
         )
@@ -159,9 +159,9 @@ def _with_bars(grid: TableBlock) -> tuple[list[Header], list[list[str]]]:
 
 def _columns(page: Page) -> int | None:
     """Return how many columns whoever reads this has; ``None`` where nobody says."""
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said) > 0:
-        return int(said)
+    stated = os.environ.get("COLUMNS", "")
+    if stated.isdecimal() and int(stated) > 0:
+        return int(stated)
     return shutil.get_terminal_size().columns if page.isatty() else None
 
 
