@@ -544,11 +544,11 @@ def _notes(contest: _Contest) -> Iterator[str]:
 def _on_stores(contest: _Contest) -> Iterator[str]:
     """Yield what the checkpoint stores of presets make of the differences."""
     document, metric, labels = contest.document, contest.shown, contest.labels
-    also = " without its own" if document.first in document.stores else ""
+    first = labels[document.first] + (" without its own" if document.first in document.stores else "")
     for name, stores in document.stores.items():
-        gain = "-" if stores.gain is None else metric.change(stores.gain)
-        rest = f"; without them the difference to {labels[document.first]}{also} is {metric.change(stores.rest)}"
-        rest = "" if stores.rest is None else rest
+        gain, rest = "-" if stores.gain is None else metric.change(stores.gain), ""
+        if stores.rest is not None:
+            rest = f"; without them the difference to {first} is {metric.change(stores.rest)}"
         yield f"{labels[name]}: the checkpoint stores of its preset make {gain}{rest}"
 
 
