@@ -403,7 +403,7 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
     }
     report_data = ReportData(FolderResults(folder, "sensitivity", {"sensitivity.json": content}))
     center = SimpleNamespace(values=content["center"]["values"])
-    report_data.__dict__["sensitivity"] = SimpleNamespace(center=center, replications=content["replications"])
+    report_data.__dict__["sensitivity_document"] = SimpleNamespace(center=center, replications=content["replications"])
     return report_data
 
 

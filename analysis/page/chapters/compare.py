@@ -391,8 +391,7 @@ def _compared(contest: _Contest) -> Section:
     items.append(_where(document, head, names))
     keys = _other_keys(document, names)
     if keys:
-        heads = ("key", "values of the variants")
-        items.append(grid("Other keys in which the variants differ", heads, keys, (0, 1)))
+        items.append(grid("Other keys in which the variants differ", ("key", "values of the variants"), keys, (0, 1)))
     if document.cannot_run:
         reasons = [(names[name], f"cannot run: {reason}") for name, reason in document.cannot_run.items()]
         items.append(grid("What cannot run", (head, "reason"), reasons, (0, 1)))
@@ -409,9 +408,8 @@ def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
     start = path + equals
     is_alone = equals and not any(re.search(r", [\w.]+=", name) for name in names)
     is_alone = is_alone and all(name.startswith(start) for name in names)
-    return (path, {name: name.removeprefix(start) for name in names}) if is_alone else (
-        "variant", {name: name for name in names}
-    )  # fmt: skip
+    labels = {name: name.removeprefix(start) if is_alone else name for name in names}
+    return path if is_alone else "variant", labels
 
 
 def _beside_first(
@@ -428,21 +426,15 @@ def _beside_first(
     def mean(metric_name: str, form: Callable[[float], str]) -> Column[str]:
         return Column(METRICS[metric_name].short, lambda name: text_or_dash(mean_of(variants[name], metric_name), form))
 
-    beside = [name for name in other_metrics if name not in (metric, contest.metric)]
+    beside = [name for name in other_metrics if name not in (metric, contest.metric)
+              and all(name in variant.metrics for variant in variants.values())]  # fmt: skip
     columns: list[Column[str]] = [
         Column(head, lambda name: names[name]),
         Column("rank", lambda name: ranks.get(name, "-"), bool(ranks)),
         mean(metric, forms.value),
-        Column(
-            "difference to the first",
-            of_others(lambda change: text_or_dash(change.mean if change else None, forms.change)),
-        ),
+        Column("difference to the first", of_others(lambda row: text_or_dash(row.mean if row else None, forms.change))),
         Column("95 % interval", of_others(lambda change: interval_text(change, forms.change, "ci95"))),
-        *(
-            mean(name, cell_forms(name, currency).value)
-            for name in beside
-            if all(name in variant.metrics for variant in variants.values())
-        ),
+        *(mean(name, cell_forms(name, currency).value) for name in beside),
     ]
     return table_of(title, list(variants), columns)
 
@@ -527,9 +519,7 @@ def _notes(contest: _Contest) -> Iterator[str]:
     if ranking is not None and any(not _is_equal(ranking.behind[name]) for name in ranking.may_be_best[1:]):
         needed = ranking.replications_to_resolve
         more = 0 if needed is None else max(needed - document.replications, 1)
-        runs = (
-            f"about {more:,} more replication{'s' if more > 1 else ''}" if more else f"more than {MANY:,} replications"
-        )
+        runs = f"about {more:,} more replication{'s' * (more > 1)}" if more else f"more than {MANY:,} replications"
         yield f"which of {listed([labels[name] for name in ranking.may_be_best])} is best would take {runs}"
     for name, variant in document.variants.items():
         change = variant.difference.get(document.headline)
@@ -849,12 +839,9 @@ def _speeds(before: ReplayedScenario, after: ReplayedScenario, count: int) -> tu
 
 
 def title_of(
-    bridge: Bridge,
-    names: tuple[str, str],
-    place: str,
-    documented: DifferenceSummary | None,
+    bridge: Bridge, names: tuple[str, str], place: str, documented: DifferenceSummary | None,
     speeds: tuple[float, float] | None,
-) -> str:
+) -> str:  # fmt: skip
     """Return what the bridge says; all replications together decide whether there is a difference."""
     before, after = names
     if not bridge.steps:
