@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ettrick.analysis.parts import Part
 from ettrick.analysis.results.run import plain
@@ -11,6 +11,15 @@ from ettrick.analysis.results.studies import SweepDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+T = TypeVar("T")
+
+
+def present(value: T | None) -> T:
+    """Return a value that must be there."""
+    assert value is not None
+    return value
 
 
 PROVENANCE = {"version": "0", "python": "3", "numpy": "2", "command": "ettrick"}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.oracle.rigid_jobs import Job, Source
 from tests.oracle.rigid_saves import seconds
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,9 +49,8 @@ class Outage:
     def begin_repair(self) -> None:
         """Begin the repair, once."""
         if not self.has_end:
-            assert self.source.repair is not None
             self.has_end = True
-            self.world.at(self.world.now + self.source.repair, RETURN, self.end)
+            self.world.at(self.world.now + present(self.source.repair), RETURN, self.end)
 
     def end(self) -> None:
         """End the outage, return the nodes of which it was the last, and then begin lives that have waited for them."""

@@ -207,7 +207,8 @@ class Job:
         self.world, self.index, self.name = world, index, keys["name"]
         self.size = keys["gpus"] // world.gpus
         goal = seconds(keys.get("work", {}).get("time"), NEVER)
-        self.progress = Progress(world.keys["checkpoint"]["tiers"], keys.get("periodic", ()), goal)
+        step = seconds(keys.get("step_time"), 1)
+        self.progress = Progress(world.keys["checkpoint"]["tiers"], keys.get("periodic", ()), goal, step)
         self.strategy = STRATEGIES[world.keys["recovery"]["use"]](world.keys["recovery"])
         self.nodes: list[Node | None] = [None] * self.size
         self.phase, self.since, self.ticket = "", 0, 0
@@ -272,7 +273,6 @@ class Job:
 
     def step(self, *, answer: bool | None = None) -> None:
         """Carry out the next step of the plan, or run when there is none."""
-        assert self.plan is not None
         try:
             step = next(self.plan) if answer is None else self.plan.send(answer)
         except StopIteration:

@@ -70,8 +70,11 @@ class Store:
 class Progress:
     """The work of a job, and its saves: walked from one stop of stepping to the next."""
 
-    def __init__(self, tiers: Iterable[Mapping[str, Any]], periodic: Iterable[Mapping[str, Any]], goal: int) -> None:
-        """Begin with nothing done."""
+    def __init__(
+        self, tiers: Iterable[Mapping[str, Any]], periodic: Iterable[Mapping[str, Any]], goal: int, step: int = 1
+    ) -> None:
+        """Begin with nothing done; saves come at the end of a step, and with several stores these take a second."""
+        self.step = step
         self.stores = [Store(tier) for tier in tiers]
         self.periodic = [[seconds(row["every"]), seconds(row["time"]), 0] for row in periodic]
         self.goal = goal
@@ -90,10 +93,14 @@ class Progress:
         for rhythm in self.periodic:
             rhythm[2] = self.next_due(rhythm[0])
 
+    def whole(self, time: int) -> int:
+        """Return a time in whole steps, rounded up."""
+        return -(-time // self.step) * self.step
+
     def next_due(self, interval: int) -> int:
         """Return the work at which something is due next: an interval on, of several at its next multiple."""
         several = len(self.stores) + len(self.periodic) > 1
-        return (self.work // interval + 1) * interval if several else self.work + interval
+        return (self.work // interval + 1) * interval if several else self.work + self.whole(interval)
 
     def stop_at(self) -> int:
         """Return the work at which stepping next stands still."""
@@ -122,9 +129,9 @@ class Progress:
                 saving.append(store)
                 store.due = self.next_due(store.interval)
             elif store.skips:
-                store.due += store.interval
+                store.due += self.whole(store.interval)
             else:
-                store.due = self.work + busy
+                store.due = self.work + self.whole(busy)
         for name, pauses in (
             ("checkpoint_stall", [store.stall for store in saving]),
             ("auxiliary", [self.renew(rhythm) for rhythm in self.periodic if rhythm[2] <= self.work]),

@@ -1,1 +1,0 @@
-"""Models that are too plain to be wrong, for the oracle tests to compare the engine with."""
