@@ -12,9 +12,15 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from ettrick.analysis.logs import pipeline
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.pipeline import FitOptions
+    from ettrick.analysis.logs.tables import Tables
 
 START = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
 
@@ -28,6 +34,12 @@ REASONS = {
     "nic": "IB link down mlx5_4",
     "not_responding": "Not responding",
 }
+
+
+def read_logs(request: FitOptions) -> tuple[Tables, History]:
+    """Return the tables and the history of the files of a request."""
+    tables, reading = pipeline.read(request)
+    return tables, pipeline.history_of(request, tables, reading)
 
 
 class Fault(NamedTuple):

@@ -24,7 +24,7 @@ from ettrick.sim.formulas.goodput import (
     shares_of_classes,
 )
 from ettrick.sim.policies.contracts import Bucket
-from tests.harness import prepared
+from tests.harness import exact, prepared
 from tests.oracle.theory.nodes import starved_shares
 from tests.pace import SEED
 
@@ -83,11 +83,6 @@ class Setting:
     edge: float
     known: Mapping[str, float] = field(default_factory=dict)
     buckets: Mapping[str, tuple[Bucket, ...]] = field(default_factory=lambda: BUCKETS)
-
-
-def exact(seconds: float) -> str:
-    """Return a time as text that is read back to the same number."""
-    return f"{seconds!r} s"
 
 
 def ends(at_risk: float, others: float) -> float:

@@ -16,9 +16,10 @@ import pytest
 from ettrick import sim
 from ettrick.sim.policies.recovery.base import RestartPhase
 from ettrick.sim.scenario.laws import Fixed
-from tests.harness import prepared
+from tests.harness import prepared, results_of
 from tests.intervals import Z, student
 from tests.pace import SEED, one_in
+from tests.typed import present
 
 DAY = 86400.0
 
@@ -35,7 +36,7 @@ def of_preset(name: str, scale: float) -> sim.Prepared:
 
 def simulated(case: sim.Prepared, replications: int = REPLICATIONS) -> tuple[dict[str, float], dict[str, float]]:
     """Return mean and standard error of the shares, by the names of the closed form."""
-    results = [sim.run(case, number).jobs[0] for number in range(replications)]
+    results = [result.jobs[0] for result in results_of(case, replications)]
     rows = np.array([job.buckets / job.requested for job in results])
     columns = {name: [sim.JOB_BUCKETS.index(part) for part in (RESTART if name == "restart" else (name,))] for name in (
         "productive", "checkpoint_stall", "lost_work", "detection", "restart", "starved")}  # fmt: skip
@@ -66,18 +67,16 @@ def test_a_preset_is_its_closed_form(preset: str, scale: float) -> None:
     """Each bucket, within its own tolerance; the closed form of half the failures is outside."""
     case = of_preset(preset, scale)
     closed = sim.closed_form(case)
-    assert closed.ettr is not None
     mean, error = simulated(case)
     assert mean["starved"] == 0.0, "nobody waits for nodes"
     # The first start, and the work since the last save, that is productive until somebody loses it.
     edge = 1200 / HORIZON
-    several = 0.0 if "several stores" not in closed.form else 0.001 if closed.ettr > 0.9 else 0.01
+    several = 0.0 if "several stores" not in closed.form else 0.001 if present(closed.ettr) > 0.9 else 0.01
     for name, share in closed.shares.items():
         assert abs(mean[name] - share) <= student(REPLICATIONS) * error[name] + edge + several * (
             name != "detection"
         ), name
-    lighter = sim.closed_form(of_preset(preset, scale / 2)).ettr
-    assert lighter is not None
+    lighter = present(sim.closed_form(of_preset(preset, scale / 2)).ettr)
     assert abs(mean["productive"] - lighter) > Z * error["productive"] + edge
 
 
@@ -85,13 +84,9 @@ def test_losses_by_cause_are_those_of_the_ledger() -> None:
     """What the ledger of the simulator charges to each cause is what the closed form sees, for the five dearest."""
     case = of_preset("slurm-requeue", 2.0)
     closed = sim.closed_form(case)
-    assert closed.waste is not None
-    exact = closed.waste["exact"]
-    tables = []
-    for number in range(REPLICATIONS):
-        job = sim.run(case, number).jobs[0]
-        tables.append(job.totals.sum(axis=0) / job.requested)
-    losses = np.array(tables)
+    exact = present(closed.waste)["exact"]
+    jobs = (result.jobs[0] for result in results_of(case, REPLICATIONS))
+    losses = np.array([job.totals.sum(axis=0) / job.requested for job in jobs])
     dearest = sorted(
         (name for name in exact if "lost_work" in exact[name]), key=lambda name: -sum(exact[name].values())
     )
@@ -137,8 +132,7 @@ def test_random_restarts_by_class(scale: float) -> None:
     for name, share in closed.shares.items():
         assert abs(mean[name] - share) <= student(12) * error[name] + 3000 * scale / (400 * DAY), name
     if scale > 1:
-        fixed = sim.closed_form(two_classes(scale, {"use": "fixed", "value": "20 min"})).ettr
-        assert fixed is not None
+        fixed = present(sim.closed_form(two_classes(scale, {"use": "fixed", "value": "20 min"})).ettr)
         assert abs(mean["productive"] - fixed) > Z * error["productive"], "the mean of a restart does not tell"
 
 

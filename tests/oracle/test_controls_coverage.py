@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ettrick import sim
 from ettrick.analysis.statistics.differences import ControlVariates, of_pair, of_values
 from ettrick.analysis.statistics.estimates import mean_interval
-from tests.harness import prepared
+from tests.harness import prepared, results_of
 from tests.pace import SEED, one_in
+from tests.typed import present
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,8 +67,7 @@ def simulated(
     variates = ControlVariates(case)
     ends: list[float] = []
     controls: list[Any] = []
-    for number in range(repetitions * replications):
-        result = sim.run(case, number)
+    for result in results_of(case, repetitions * replications):
         assert result.jobs[0].finished
         ends.append(result.jobs[0].end)
         controls.append(variates.of(result))
@@ -132,19 +131,16 @@ def test_intervals_of_differences_contain_the_truth(name: str) -> None:
 def test_the_mean_of_a_difference_is_not_moved(name: str) -> None:
     """All pairs together: within five standard errors of the truth, and narrower than with sums of controls alone."""
     moves, pairs, mean = paired(name, REPETITIONS // 10)
-    found = of_values(moves.ravel(), np.concatenate(pairs))
-    assert found is not None
+    found = present(of_values(moves.ravel(), np.concatenate(pairs)))
     assert abs(found.mean - mean) <= 5 / 1.96 * (found.ci95[1] - found.ci95[0]) / 2
-    sums = of_values(moves.ravel(), np.concatenate(pairs)[:, [0, 1, 3, 4]])
-    assert sums is not None
+    sums = present(of_values(moves.ravel(), np.concatenate(pairs)[:, [0, 1, 3, 4]]))
     assert found.worth > 1.1 * sums.worth > 1.0
 
 
 def test_the_mean_is_not_moved(runs: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
     """All runs together: within five standard errors of the truth, which are a fraction of what they are without."""
     ends, controls = runs
-    found = of_values(ends.ravel(), controls.reshape(ends.size, -1))
-    assert found is not None
+    found = present(of_values(ends.ravel(), controls.reshape(ends.size, -1)))
     half = (found.ci95[1] - found.ci95[0]) / 2
     assert abs(found.mean - truth()) <= 5 / 1.96 * half
     assert found.worth >= 3, "replications that an interval as narrow takes without, relative to with"
@@ -155,8 +151,7 @@ def test_a_wrong_compensator_is_seen(runs: tuple[NDArray[np.float64], NDArray[np
     """Controls whose mean is a tenth of a standard deviation off move the mean out of its interval."""
     ends, controls = runs
     wrong = controls.reshape(ends.size, -1) + 0.1 * controls.std(axis=(0, 1)) * ([1.0] * 2 + [0.0] * 2)
-    found = of_values(ends.ravel(), wrong)
-    assert found is not None
+    found = present(of_values(ends.ravel(), wrong))
     assert not found.ci95[0] <= truth() <= found.ci95[1]
 
 
@@ -176,7 +171,6 @@ def test_where_interruptions_are_rare(mtti: float, repetitions: int) -> None:
     used = []
     for values, controls in zip(*simulated(repetitions, EACH, FEW, mtti), strict=True):
         taken, plain = of_values(values, controls), mean_interval(values)
-        assert plain is not None
         # Runs that are all alike have no interval: they do not say how far another one may be from them.
         if plain[0] < plain[1]:
             assert taken is None or np.count_nonzero(controls[:, 2]) >= 10

@@ -21,16 +21,12 @@ from ettrick.sim.formulas.goodput import (
     young_interval,
 )
 from ettrick.sim.policies.contracts import Bucket
-from tests.harness import prepared
+from tests.harness import exact, prepared, results_of
 from tests.intervals import Z, student
 from tests.pace import SEED, one_in
+from tests.typed import present
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-
-
-def exact(seconds: float) -> str:
-    """Return a time as text that is read back to the same number."""
-    return f"{seconds!r} s"
 
 
 def one_job(
@@ -60,8 +56,8 @@ def shares_of(case: sim.Prepared, replications: int) -> tuple[np.ndarray[Any, An
     """Return mean share and standard error of each bucket of the first job, and the number of interruptions."""
     rows = []
     interruptions = 0
-    for number in range(replications):
-        job = sim.run(case, number).jobs[0]
+    for result in results_of(case, replications):
+        job = result.jobs[0]
         rows.append(job.buckets / job.requested)
         interruptions += sum(job.interruptions.values())
     table = np.array(rows)
@@ -106,8 +102,8 @@ def daly(mtti: float, work: float, replications: int, *, as_restore: bool) -> No
         recovery={"use": "hot-spare", "initialize": "0 s" if as_restore else exact(RESTART)},
     )
     ends = []
-    for number in range(replications):
-        job = sim.run(case, number).jobs[0]
+    for result in results_of(case, replications):
+        job = result.jobs[0]
         assert job.finished
         ends.append(job.end)
     mean, error = float(np.mean(ends)), float(np.std(ends, ddof=1)) / math.sqrt(replications)
@@ -300,12 +296,10 @@ def test_the_closed_form_of_a_scenario(recovery: str, repair: str) -> None:
     closed = sim.closed_form(case)
     mean, error, interruptions = shares_of(case, 16)
     assert interruptions > 5000
-    assert closed.ettr is not None
-    assert abs(mean[0] - closed.ettr) <= student(16) * error[0] + 30 * MINUTE / (150 * DAY)
+    assert abs(mean[0] - present(closed.ettr)) <= student(16) * error[0] + 30 * MINUTE / (150 * DAY)
     assert mean[Bucket.STARVED] == 0.0
     doubled = replace(case, jobs=(replace(case.jobs[0], mtti=case.jobs[0].mtti / 2),))
-    other = sim.closed_form(doubled).ettr
-    assert other is not None
+    other = present(sim.closed_form(doubled).ettr)
     assert abs(mean[0] - other) > 4 * Z * error[0], "twice the rate must fall outside"
 
 
@@ -327,8 +321,8 @@ def llama_counts() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     published = [148, 72, 54, 35, 32, 19, 17, 7, 7, 6, 6, 3, 3, 2, 2, 2, 2, 2]
     assert [source.events for source in case.sources] == published
     counts = np.zeros((SEEDS, len(published)))
-    for number in range(SEEDS):
-        for cause, count in sim.run(case, number).jobs[0].interruptions.items():
+    for number, result in enumerate(results_of(case, SEEDS)):
+        for cause, count in result.jobs[0].interruptions.items():
             counts[number, cause - 1] = count
     return counts, np.array(published, dtype=np.float64)
 

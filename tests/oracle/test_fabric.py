@@ -17,7 +17,7 @@ from ettrick.sim.cluster.degraded import FabricState, ReachabilityChange
 from ettrick.sim.cluster.switches import Reach
 from ettrick.sim.engine.simulation import Simulation
 from tests.cases import cases
-from tests.harness import prepared
+from tests.harness import prepared, results_of
 from tests.intervals import LEAST, close
 from tests.pace import one_in, sample
 from tests.random_fabrics import Rival, by_hand, drawn, units
@@ -156,7 +156,7 @@ def outages_and_interruptions(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the share of node-time that is spent cut off, and the interruptions of a job on all nodes."""
     one = case(HOMES[homes], GROUPS * EACH, chain("leaf", mtbf, mttr), horizon=f"{horizon} s")
-    results = [sim.run(one, number) for number in range(replications)]
+    results = list(results_of(one, replications))
     down = [result.down_node_seconds / result.node_seconds for result in results]
     return np.array(down), np.array([sum(result.jobs[0].interruptions.values()) for result in results], dtype=float)
 
@@ -182,7 +182,7 @@ TREE: dict[str, Any] = {"rails": 2, "leaf": {"nodes": 4}, "spine": {"switches": 
 
 def interruptions(one: sim.Prepared, replications: int) -> NDArray[np.float64]:
     """Return the interruptions of the job in each replication."""
-    runs = (sim.run(one, number) for number in range(replications))
+    runs = results_of(one, replications)
     return np.array([sum(result.jobs[0].interruptions.values()) for result in runs], dtype=float)
 
 

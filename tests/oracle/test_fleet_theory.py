@@ -19,6 +19,7 @@ from ettrick.sim.formulas.queues import erlang_c
 from tests.cases import cases
 from tests.intervals import student
 from tests.pace import SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,13 +65,11 @@ def plain(prepared: sim.Prepared, replication: int, end: float) -> tuple[fleet.P
     if not prepared.sources:
         return jobs, starts, ends
     (source,), done = prepared.sources, np.cumsum(jobs.work)
-    assert source.law is not None
-    assert source.repair is not None
     numbers = np.arange(int(2 * done[-1] / source.law.mean_value) + 100)
     slots = np.zeros_like(numbers)
     marks = rng.stream(prepared.seed, replication, "mark", source.name, "repair")
     failures = np.cumsum(source.law.ppf(rng.uniform(life_key(source, prepared.seed, replication), slots, numbers)))
-    repairs = np.cumsum(source.repair.ppf(rng.uniform(marks, slots, numbers)))
+    repairs = np.cumsum(present(source.repair).ppf(rng.uniform(marks, slots, numbers)))
     until = np.concatenate([[0.0], repairs])[np.searchsorted(failures, done)]
     times = jobs.work + np.diff(until, prepend=0.0)
     starts = fleet.in_turn(jobs.submit, times, 1)
@@ -107,9 +106,8 @@ def test_each_job_starts_and_ends_as_in_a_plain_recursion(name: str, changes: di
         assert start == pytest.approx(starts[at], abs=slack)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name != "fleet-gangs-2-5")) for name in ROWS]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ROWS)
 def test_rows_of_the_table(name: str) -> None:
     """Waits, priorities, preemption, failures while busy, gangs, large jobs: a row holds with any seed."""
     row = ROWS[name]
@@ -135,8 +133,7 @@ def test_many_servers(servers: int, load: float, jobs: int, worst: float) -> Non
 @pytest.mark.parametrize("name", ["fleet-failing-short", "fleet-failing-long"])
 def test_failures_while_busy(name: str) -> None:
     """The wait for a node that fails while it works is that of theory, within an error of about 1 %."""
-    expected = ROWS[name].value
-    assert expected is not None
+    expected = present(ROWS[name].value)
     prepared = prepared_of(name)
     waits = []
     for replication in range(24):

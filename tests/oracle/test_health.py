@@ -14,8 +14,9 @@ from ettrick import sim
 from ettrick.sim.formulas.goodput import efficiency, predicted_efficiency, young_interval
 from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import play, prepared
+from tests.harness import play, prepared, results_of
 from tests.intervals import Z, student
+from tests.typed import present
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,13 +42,13 @@ def case(health: dict[str, Any], days: float = 60, **changes: Any) -> sim.Prepar
 
 def ettrs(one: sim.Prepared, replications: int) -> NDArray[np.float64]:
     """Return the ETTR of each replication [-]."""
-    found = (sim.run(one, number).jobs[0] for number in range(replications))
+    found = (result.jobs[0] for result in results_of(one, replications))
     return np.array([job.buckets[Bucket.PRODUCTIVE] / job.requested for job in found])
 
 
 def totals(one: sim.Prepared, replications: int, *names: str) -> list[int]:
     """Return counts over all replications."""
-    counts = [sim.run(one, number).counts for number in range(replications)]
+    counts = [result.counts for result in results_of(one, replications)]
     return [sum(count[name] for count in counts) for name in names]
 
 
@@ -110,8 +111,7 @@ def test_the_closed_form_knows_that_alarms_save_work(recall: float, precision: f
             case({"prediction": {"recall": recall, "precision": precision, "lead": lead}}, failures=failures)
         )
         assert sum(one.shares.values()) == pytest.approx(1.0, abs=1e-9)
-        assert one.ettr is not None
-        return one.ettr
+        return present(one.ettr)
 
     assert found("10 min") == pytest.approx(
         predicted_efficiency(1200.0, 120.0, (1 - recall) * rate, alarms, 300.0), abs=error

@@ -12,7 +12,7 @@ from scipy import stats
 from ettrick import sim
 from ettrick.sim.failures.trace import hidden_at_start
 from tests.cases import cases
-from tests.harness import play, prepared, trace
+from tests.harness import play, prepared, results_of, trace
 from tests.intervals import LEAST, Z, agree, close, rival_seed
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def tiers(fixes: float, time: str = "1 min") -> dict[str, Any]:
 
 def counts(case: sim.Prepared, replications: int, name: str = "failures") -> NDArray[np.int64]:
     """Return a count of each replication."""
-    return np.array([sim.run(case, number).counts[name] for number in range(replications)])
+    return np.array([result.counts[name] for result in results_of(case, replications)])
 
 
 P = 0.4
@@ -81,9 +81,9 @@ def test_a_relapse_multiplies_failures(left_by: str, renews: str) -> None:
 def gaps_and_following(case: sim.Prepared, replications: int) -> list[list[float]]:
     """Return, for each chain of failures of one node, the times from a return to the next failure within 3 h [s]."""
     chains: list[list[float]] = []
-    for number in range(replications):
+    for result in results_of(case, replications, keeps_log=True):
         by_node: dict[int, list[Any]] = {}
-        for outage in sim.run(case, number, keeps_log=True).outages:
+        for outage in result.outages:
             by_node.setdefault(outage.node, []).append(outage)
         for mine in by_node.values():
             chains.append([])
@@ -265,7 +265,7 @@ def test_onset_and_cure_alternate(share: float, catch: float, strike: float, rep
     cause |= {"rate": f"1 per {strike} d", "onset": f"1 per {catch} node-d"}
     nodes = NODES // 4
     case = idle(cause, 30, nodes, repair={"time": repair})
-    runs = [sim.run(case, number).counts for number in range(20)]
+    runs = [result.counts for result in results_of(case, 20)]
     assert agree(np.array([run["failures"] for run in runs]), alternating(catch, strike, 30, sick=share == 1))
     up, down = 1 / strike, 1 / catch
     at_end = down / (up + down) + (share - down / (up + down)) * math.exp(-(up + down) * 30)

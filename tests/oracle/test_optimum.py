@@ -43,9 +43,10 @@ from ettrick.sim.formulas.goodput import daly_interval, efficiency, optimal_inte
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
-from tests.harness import prepared
+from tests.harness import prepared, results_of
 from tests.intervals import LEAST, Z, close
 from tests.pace import SEED, one_in, sample
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +88,7 @@ def shares(interval: float, replications: int, write: float, restart: float) -> 
         recovery={"use": "hot-spare", "initialize": f"{restart!r} s"},
         seed=SEED,
     )
-    jobs = [sim.run(case, number).jobs[0] for number in range(replications)]
+    jobs = [result.jobs[0] for result in results_of(case, replications)]
     # What is at risk at the end may yet be lost.
     return np.array([(job.buckets[Bucket.PRODUCTIVE] - job.at_risk * job.gpus) / job.requested for job in jobs])
 
@@ -201,15 +202,13 @@ def of(replicas: int, **changes: Any) -> Rivals:
 
 def errors_apart_of_test_crossover(seen: SimulatedCrossover, expected: float | None) -> float:
     """Return how many standard errors a crossover was found away from its theory."""
-    assert expected is not None
-    return abs(seen.seconds - expected) / seen.error
+    return abs(seen.seconds - present(expected)) / seen.error
 
 
 @pytest.mark.parametrize("replicas", one_in(3, [3, 6, 16]))
 def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
     """Within 3 standard errors; with half of the absence in the formula it would be more than 4 away."""
-    seen = simulated_crossover(of(replicas), REPLICATIONS_TEST_CROSSOVER, horizon=HORIZON, seed=SEED)
-    assert seen is not None
+    seen = present(simulated_crossover(of(replicas), REPLICATIONS_TEST_CROSSOVER, horizon=HORIZON, seed=SEED))
     assert seen.error < 15, "narrow enough to mean something"
     assert errors_apart_of_test_crossover(seen, expected_crossover(of(replicas))) <= 3
     assert errors_apart_of_test_crossover(seen, expected_crossover(of(replicas, absence=BASE.absence / 2))) > 4
@@ -219,11 +218,10 @@ def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
 def test_failures_of_all_ranks_do_not_move_the_crossover() -> None:
     """What restarts both jobs costs both about alike: the crossover stays within 3 %, in both accounts."""
     alone, with_others = expected_crossover(of(6)), expected_crossover(of(6, others=12 * HOUR))
-    assert alone is not None
-    assert with_others is not None
     assert with_others == pytest.approx(alone, rel=0.03)
-    seen = simulated_crossover(of(6, others=12 * HOUR), REPLICATIONS_TEST_CROSSOVER, horizon=HORIZON, seed=SEED)
-    assert seen is not None
+    seen = present(
+        simulated_crossover(of(6, others=12 * HOUR), REPLICATIONS_TEST_CROSSOVER, horizon=HORIZON, seed=SEED)
+    )
     assert abs(seen.seconds - with_others) <= 3 * seen.error
     assert abs(seen.seconds - alone) <= 3 * seen.error + 0.03 * alone
 
@@ -254,8 +252,6 @@ def test_the_crossover_at_scale(replicas: int, store: str) -> None:
     """
     rivals = at_scale(replicas, store)
     seen, expected = simulated_crossover(rivals, 72, seed=SEED), expected_crossover(rivals)
-    assert seen is not None
-    assert expected is not None
     assert abs(seen.seconds - expected) <= 3 * seen.error + 0.02 * expected
 
 
@@ -272,8 +268,7 @@ def test_the_formulas_are_those_of_the_scenarios(others: float) -> None:
 def test_with_rare_failures_only_first_order_costs_count(replicas: int) -> None:
     """A failure a year: the crossover is where a / R + (1 - 1 / R) (c + T) + j is u + r + (tau + b) / 2 + w."""
     rare = of(replicas, mtti=365 * DAY, drain=100.0)
-    found = expected_crossover(rare)
-    assert found is not None
+    found = present(expected_crossover(rare))
     assert rare.elastic_cost(found) == pytest.approx(rare.restart_cost, abs=0.05)
     # Half a step is lost when a replica leaves and when it is back, by itself only the first.
     by_hand = (200 + 60 + 605 + 100 - 30 - 1805 / replicas) * replicas / (replicas - 1) - 10
@@ -284,8 +279,7 @@ def test_the_fewest_replicas_are_where_the_gain_changes_sign() -> None:
     """One replica fewer loses; longer reconfigurations need more, and one as long as a restart costs never pays."""
     needed = []
     for seconds in (0.0, 500.0, 700.0):
-        count = fewest_replicas(of, seconds)
-        assert count is not None
+        count = present(fewest_replicas(of, seconds))
         assert of(count).gain(seconds) > 0 >= of(count - 1).gain(seconds)
         needed.append(count)
     assert needed == sorted(set(needed))
@@ -392,14 +386,12 @@ def test_the_best_interval_is_that_of_theory(tmp_path: Path, replications: int) 
     """
     found = best_interval(tmp_path, replications)
     theory = optimal_interval(WRITE, MTTI_TEST_OPTIMUM)
-    assert found.top is not None
     low, high = (math.log(end) for end in found.top.ci95)
     error = (high - low) / 2 / t_quantile(0.95, replications - 1)
     assert error < 0.1
     assert abs(math.log(found.top.number / theory)) <= 3 * error
     assert abs(math.log(found.top.number / optimal_interval(2 * WRITE, MTTI_TEST_OPTIMUM))) > 3 * error
-    assert found.formula is not None
-    (best,) = found.formula.values.values()
+    (best,) = present(found.formula).values.values()
     assert units.parse(best, units.DURATION) == pytest.approx(theory, rel=0.02)
 
 
@@ -423,9 +415,7 @@ def test_the_fewest_nodes_that_finish_in_time_are_those_of_brute_force(tmp_path:
     enough = [share >= 0.8 for share in shares]
     first = len(enough) - len(list(itertools.takewhile(bool, reversed(enough))))
     assert 0 < first < len(nodes)
-    assert found.edge is not None
-    assert found.edge.answer is not None
-    assert place(found.edge.answer) == nodes[first]
+    assert place(present(found.edge.answer)) == nodes[first]
     by_nodes = {place(trial): trial.bounded[0].mean for trial in found.bench.candidates}
     assert all(by_nodes[number] == pytest.approx(shares[nodes.index(int(number))]) for number in by_nodes)
 
@@ -539,7 +529,6 @@ def test_indices_of_known_functions(name: str) -> None:
         for (value, (low, high)), expected in zip(by_axis(found, which), truth, strict=True):
             assert high - low < 0.35
             assert abs(value - expected) <= max(value - low, high - value) * 2 + 1e-9
-    assert found.together is not None
     assert found.together.ci95[0] - 0.1 <= 1 - sum(exact[0]) <= found.together.ci95[1] + 0.1
 
 
@@ -558,22 +547,6 @@ def test_intervals_of_indices_cover(samples: int) -> None:
         for spot, expected in enumerate(truth):
             ends = [by_axis(one, which)[spot][1] for one in found]
             assert sum(not low - 1e-9 <= expected <= high + 1e-9 for low, high in ends) <= most
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_indices_agree_with_scipy(name: str) -> None:
-    """The estimates of scipy from the same points are these, within Z of its own standard errors."""
-    from scipy.stats import sobol_indices
-
-    table = table_of(KNOWN[name][0], 256, seed=3)
-    values = np.array([cell.stated.metrics["y"][0].amount for cell in table.cells]).reshape(5, 1, 256)
-    theirs = sobol_indices(func={"f_A": values[0], "f_B": values[1], "f_AB": values[2:]}, n=256)
-    resampled = theirs.bootstrap(n_resamples=200)
-    found = indices(table, "y")
-    for which, other in (("first", "first_order"), ("total", "total_order")):
-        ours = np.array([value for value, _ in by_axis(found, which)])
-        error = getattr(resampled, other).standard_error
-        assert np.all(abs(ours - getattr(theirs, other)) <= Z * error + 0.02)
 
 
 def test_one_axis_that_brings_nearly_everything_is_sharper_than_with_scipy() -> None:
@@ -639,8 +612,7 @@ def test_parts_of_variance_are_recovered(own: float, tilt: float) -> None:
     misses = np.zeros(3)
     for seed in range(40):
         found = indices(table_of(linear, 32, seed, noise(seed, 12, 0.7, own, tilt)), "y")
-        assert found.shares is not None
-        ends = [found.shares[name].ci95 for name in ("parameters", "noise", "both")]
+        ends = [present(found.shares)[name].ci95 for name in ("parameters", "noise", "both")]
         misses += [not low <= share <= high for (low, high), share in zip(ends, truth, strict=True)]
     # Student's intervals of variances of few replications are known to miss somewhat more often: one in ten.
     assert np.all(misses <= binom.ppf(1 - LEAST, 40, 0.1))

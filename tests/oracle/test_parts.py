@@ -14,8 +14,10 @@ from ettrick.sim.closed_form.elastic import lives_and_repairs
 from ettrick.sim.formulas.nodes import starvation
 from ettrick.sim.formulas.queues import base_stock, best_stock
 from tests.cases import cases
-from tests.harness import play, prepared, seconds, trace
+from tests.harness import play, prepared, results_of, seconds, trace
 from tests.intervals import student
+from tests.pace import some
+from tests.typed import present
 
 DAY = 86400.0
 
@@ -83,16 +85,14 @@ def test_the_closed_form_waits_for_parts_too() -> None:
     Without waits it would be 1 - 2 repairs of an hour a day over 512 nodes, which is outside.
     """
     one = idle({"stock": 6, "reorder": -1, "lead": "6 d", "share": 0.8}, horizon="300 d")
-    up = np.array(
-        [1 - result.down_node_seconds / result.node_seconds for result in (sim.run(one, n) for n in range(16))]
-    )
+    up = np.array([1 - result.down_node_seconds / result.node_seconds for result in results_of(one, 16)])
     half = student(up.size) * up.std(ddof=1) / math.sqrt(up.size)
     expected = sim.availability(one)["node_availability"]
     assert abs(up.mean() - expected) <= half + 0.02 * (1 - expected)
     assert abs(up.mean() - (1 - 2 / 24 / NODES)) > half
 
 
-@cases("stock", [{"stock": 6}, {"stock": 8, "reorder": 3, "share": 0.8}, {"stock": 10, "deliveries": "4 d"}])
+@cases("stock", some(3, [{"stock": 6}, {"stock": 8, "reorder": 3, "share": 0.8}, {"stock": 10, "deliveries": "4 d"}]))
 def test_a_job_waits_while_too_many_nodes_wait_for_parts(stock: dict[str, Any]) -> None:
     """Nodes that wait for parts wait together: with repairs that are spread as evenly it would hardly ever wait."""
     changes: dict[str, Any] = {
@@ -103,12 +103,11 @@ def test_a_job_waits_while_too_many_nodes_wait_for_parts(stock: dict[str, Any]) 
         "recovery": {"use": "hot-spare", "initialize": "1 min"},
     }
     one = idle({"lead": "3 d", **stock}, horizon="600 d", **changes)
-    starved = np.array([seconds(sim.run(one, number)).get("starved", 0.0) / one.horizon for number in range(16)])
+    starved = np.array([seconds(result).get("starved", 0.0) / one.horizon for result in results_of(one, 16)])
     half = student(starved.size) * starved.std(ddof=1) / math.sqrt(starved.size)
     expected = sim.closed_form(one).shares["starved"]
     assert abs(starved.mean() - expected) <= half + 0.03 * expected
-    lives = lives_and_repairs(one)
-    assert lives is not None
+    lives = present(lives_and_repairs(one))
     apart = starvation(*lives, NODES - 4, 4).share
     assert abs(starved.mean() - apart) > half
 
@@ -121,7 +120,7 @@ def test_vendor_returns_shorten_the_pipeline() -> None:
     theory = base_stock(PER_DAY, 0.75 * 10 + 0.25 * 2, 12)
     for name, (mean, half) in found.items():
         assert abs(mean - getattr(theory, name)) <= half + 0.01 * theory.on_hand, name
-    bought, asked = np.sum([sim.run(one, number).parts["node"][0:3:2] for number in range(4)], axis=0)[::-1]
+    bought, asked = np.sum([result.parts["node"][0:3:2] for result in results_of(one, 4)], axis=0)[::-1]
     assert abs(bought - 0.25 * asked) <= 4 * math.sqrt(asked * 0.25 * 0.75)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.formulas.nodes import crew_limited_pmf
-from tests.harness import prepared
+from tests.harness import prepared, results_of
 from tests.intervals import Z, student
 from tests.pace import one_in
 
@@ -35,8 +35,7 @@ def shares_of_time(repair: dict[str, Any], **changes: Any) -> np.ndarray[Any, An
         **changes,
     )
     found = np.zeros((REPLICATIONS, NODES + 1))
-    for replication in range(REPLICATIONS):
-        result = sim.run(case, replication)
+    for replication, result in enumerate(results_of(case, REPLICATIONS)):
         for down, seconds in result.down_times.items():
             found[replication, down] = seconds / 150000.0
         assert found[replication].sum() == pytest.approx(1)

@@ -14,7 +14,8 @@ from ettrick.analysis.ratios import ratios
 from ettrick.sim.engine.prepared import RequestRates
 from ettrick.sim.engine.requests import Request, replay
 from tests.cases import cases
-from tests.pace import SEED
+from tests.pace import SEED, some
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def outage(folder: Path, *rows: str, nodes: int = 0) -> dict[str, Any]:
 
 @cases(
     "spares, share, all_up",
-    [(0, 0.990459, None), (1, 0.998948, 0.976504), (2, 0.999891, 0.997490), (3, 0.999962, 0.999103)],
+    some(3, [(0, 0.990459, None), (1, 0.998948, 0.976504), (2, 0.999891, 0.997490), (3, 0.999962, 0.999103)]),
 )
 def test_spares_of_24_replicas_are_a_birth_death_chain(spares: int, share: float, all_up: float | None) -> None:
     """One GPU fails every 20,000 h, load 5 min, repair 24 h, spares do not fail: the chain, within what chance allows.
@@ -206,9 +207,8 @@ def test_the_smaller_pool_bounds_a_disaggregated_service(tmp_path: Path, node: i
         Failures=[outage(tmp_path, f"{node},100,400", nodes=15)],
     )  # fmt: skip
     decoders = ready(content, tmp_path).services[0]
-    assert decoders.readers is not None
     none: dict[str, Any] = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
-    readers = dataclasses.replace(decoders.readers, capacity=10.0, **none)
+    readers = dataclasses.replace(present(decoders.readers), capacity=10.0, **none)
     prepared = ready(
         content, tmp_path, capacity=5.0, readers=readers, rates=RequestRates(49.0, 1e9), patience=0.0, **none
     )

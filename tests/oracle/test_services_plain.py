@@ -24,6 +24,7 @@ from ettrick.sim.prepare import services as prepared_services
 from ettrick.sim.units import YEAR
 from tests.oracle.services import Outage, Replica, Simulator
 from tests.pace import IS_FULL, SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,8 +118,7 @@ def played(content: dict[str, Any], outages: list[Outage], folder: Path) -> tupl
     (folder / "log.csv").write_text("unit,start,end,cause\n" + rows)
     failures = [{"use": "replay", "file": "log.csv", "map": "number"}]
     prepared = sim.prepare(sim.parse(_with_units(content) | {"failures": failures}, folder))
-    result = sim.run(prepared, 0).fleet
-    assert result is not None
+    result = present(sim.run(prepared, 0).fleet)
     return prepared.services[0], result
 
 
@@ -221,8 +221,7 @@ def run_by_hand(content: dict[str, Any], folder: Path, **plan: Any) -> tuple[sim
     """Return the plan of a service, with changes of what was prepared, its result, and its sums by window."""
     prepared = sim.prepare(sim.parse(content, folder))
     service = replace(prepared.services[0], **plan)
-    result = sim.run(replace(prepared, services=(service,)), 0).fleet
-    assert result is not None
+    result = present(sim.run(replace(prepared, services=(service,)), 0).fleet)
     return service, result, dict(zip(sim.SERVICE_SUMS, result.services[0].T, strict=True))
 
 

@@ -20,10 +20,11 @@ from ettrick.sim.failures.trace import fleet_of
 from ettrick.sim.failures.variety import HazardModulation
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Weibull
 from tests.cases import cases
-from tests.harness import play, prepared, trace
+from tests.harness import play, prepared, results_of, trace
 from tests.intervals import LEAST, Z, agree, close
 from tests.pace import one_in, sample
 from tests.source_checks import check_source, counts_of, pooled, size_law, with_domains
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,18 +147,6 @@ def test_units_far_beyond_their_mean_life(age: float) -> None:
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_the_mean_residual_life(name: str) -> None:
-    """E[X - a | X > a] is the integral of S from a on, over S(a)."""
-    law, survival = LAWS[name]
-    age = 400 * DAY
-    lives = first_lives(source_of(law, ((NODES, age),)), seed=2)
-    days = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200_001)])
-    tail = survival(age + days * DAY) / survival(np.array([age]))
-    expected = float(integrate.trapezoid(tail, days)) * DAY
-    assert close(lives, expected)
-
-
-@pytest.mark.parametrize("name", LAWS)
 def test_each_pool_has_its_own_age(name: str) -> None:
     """Of three pools, one new, each follows its own age and not that of its neighbour."""
     law, survival = LAWS[name]
@@ -206,8 +195,7 @@ def test_frail_nodes_of_some_age(name: str) -> None:
     law, survival = LAWS[name]
     age = 300 * DAY
     source = source_of(law, ((NODES, age),), frailty={"shape": 0.7})
-    ratio = fleet_of(source, 1, 0).ratio
-    assert ratio is not None
+    ratio = present(fleet_of(source, 1, 0).ratio)
     lives = first_lives(source)
     left = survival(age + lives) / survival(np.array([age]))
     frail = ratio > 0.5
@@ -253,12 +241,11 @@ def test_repairs_at_the_start_are_those_of_every_unit(law: dict[str, Any]) -> No
     repair = Lognormal.from_seconds(median=30 * DAY, sigma=1.5)
     source = replace(source_of(law), units=400, repair=repair, renews="at_failure")
     drawn = draw_trace([source], DAY, 3, 0, stationary=True)
-    assert source.law is not None
     number, length, split = (
         rng.uniform(rng.stream(3, 0, f"initial {name}", source.name), range(400))
         for name in ("repair", "length", "split")
     )
-    left = repair.ppf(number) - (1 - split) * source.law.length_biased_ppf(length)
+    left = repair.ppf(number) - (1 - split) * present(source.law).length_biased_ppf(length)
     assert [(outage.slot, outage.remaining) for outage in drawn.initial] == [
         (slot, left[slot]) for slot in np.flatnonzero(left > 0)
     ]
@@ -280,23 +267,6 @@ def test_ages_of_pools_reach_the_parts_of_nodes() -> None:
     node = {"use": "component", "name": "node", "part": "node", "law": WEIBULL_OLD}
     one = case({}, ("2 year", "0 d"), failures=[node, shared, job])
     assert [source.ages for source in one.sources] == [((100, pytest.approx(2 * YEAR, rel=1e-3)), (100, 0.0)), (), ()]
-
-
-def test_failures_of_old_nodes_in_a_replication() -> None:
-    """Pooled over replications, first failures of either pool within the horizon follow their age."""
-    one = case({"law": WEIBULL_OLD, "renews": "never"}, ("400 d", "0 d"))
-    usual = stats.weibull_min(3, scale=500 * DAY)
-    firsts: list[list[float]] = [[], []]
-    runs = 60
-    for replication in range(runs):
-        drawn = sim.trace(one, replication)
-        for time, slot in zip(drawn.time.tolist(), drawn.slot.tolist(), strict=True):
-            firsts[slot // 100].append(time)
-    for times, age in zip(firsts, (400 * DAY, 0.0), strict=True):
-        share = 1 - usual.sf(age + 300 * DAY) / usual.sf(age)
-        total = 100 * runs
-        assert abs(len(times) - total * share) <= Z * math.sqrt(total * share * (1 - share))
-        assert agrees((1 - usual.sf(age + np.array(times)) / usual.sf(age)) / share)
 
 
 @pytest.mark.parametrize(
@@ -742,7 +712,7 @@ def renewals(law: LawModel, repair: float, horizon: float, shape: tuple[int, int
 
 def count_failures(case: sim.Prepared, replications: int, name: str = "failures") -> NDArray[np.int64]:
     """Return a count of each replication."""
-    return np.array([sim.run(case, number).counts[name] for number in range(replications)])
+    return np.array([result.counts[name] for result in results_of(case, replications)])
 
 
 def idle_cluster(source: sim.failures.FailureSource, days: float, **changes: Any) -> sim.Prepared:
@@ -757,18 +727,6 @@ def idle_cluster(source: sim.failures.FailureSource, days: float, **changes: Any
 
 
 # 512 units, mean life 100 d, 30 d, renewal at failure: shape, failures, 2 s.e. of 4,000 draws (k = 1 is exact).
-ANCHORS_30 = [(0.7, 281.1, 0.6), (1.0, 153.6, 0.0), (2.0, 35.3, 0.2)]
-
-
-@pytest.mark.parametrize(("shape", "expected", "error"), ANCHORS_30)
-def test_new_units_fail_by_their_age(shape: float, expected: float, error: float) -> None:
-    """New units with infant mortality fail more, those that wear out less: 281.1, 153.6 and 35.3 of 512 in 30 days.
-
-    To forget the age at each restart would give about 153.6 whatever the shape.
-    """
-    source = nodes_with(weibull(shape, 100 * DAY))
-    counts = np.array([draw_trace([source], 30 * DAY, 11, number).time.size for number in range(sample(300))])
-    assert abs(counts.mean() - expected) <= Z * math.hypot(counts.std(ddof=1) / math.sqrt(counts.size), error / 2)
 
 
 @pytest.mark.parametrize("shape", one_in(4, SHAPES))
@@ -948,7 +906,7 @@ def test_stationary_downtime(renews: Any) -> None:
     """
     source = nodes_with(renews=renews, repair=Fixed.from_seconds(value=20 * DAY))
     case = replace(idle_cluster(source, 10 if renews == "at_return" else 200), stationary=True)
-    runs = [sim.run(case, number) for number in range(sample(100))]
+    runs = list(results_of(case, sample(100)))
     share = np.array([run.down_node_seconds / run.node_seconds for run in runs])
     expected = 20 / 120 if renews == "at_return" else 1 - math.exp(-20 / 100)
     assert abs(share.mean() - expected) <= Z * share.std(ddof=1) / math.sqrt(share.size)
@@ -1319,33 +1277,10 @@ def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> No
 def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
     """Hazard ratios are Gamma distributed, and drawn anew in each replication."""
     source = source_with_variety(frailty={"shape": 0.7})
-    ratio = fleet_of(source, 1, replication).ratio
-    assert ratio is not None
+    ratio = present(fleet_of(source, 1, replication).ratio)
     assert stats.kstest(ratio, stats.gamma(0.7, scale=1 / 0.7).cdf).pvalue > LEAST
-    other = fleet_of(source, 1, 1 - replication).ratio
-    assert other is not None
+    other = present(fleet_of(source, 1, 1 - replication).ratio)
     assert abs(float(np.corrcoef(ratio, other)[0, 1])) <= Z / math.sqrt(NODES)
-
-
-@cases("shape", [0.5, 1.0, 3.0])
-@cases("ratio", [0.25, 8.0])
-def test_a_hazard_ratio_scales_a_weibull_law(shape: float, ratio: float) -> None:
-    """With the hazard ratio h, Weibull lives keep their shape and have the scale times h^(-1 / shape)."""
-    law = {"use": "weibull", "shape": shape, "scale": "50 d"}
-    source = source_with_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
-    drawn = draw_trace([source], math.inf, 3, 0)
-    assert stats.kstest(drawn.time, stats.weibull_min(shape, scale=50 * DAY * ratio ** (-1 / shape)).cdf).pvalue > LEAST
-    plain = draw_trace([source_with_variety(law=law, renews="never")], math.inf, 3, 0)
-    assert stats.kstest(plain.time, stats.weibull_min(shape, scale=50 * DAY).cdf).pvalue > LEAST
-
-
-@cases("ratio", [0.25, 8.0])
-def test_a_hazard_ratio_is_a_power_of_survival(ratio: float) -> None:
-    """Whatever the law, a unit with the hazard ratio h survives x with P(X > x)^h: here a lognormal life."""
-    law = {"use": "lognormal", "median": "50 d", "sigma": 0.8}
-    source = source_with_variety(law=law, batches=[{"share": 1, "ratio": ratio}], renews="never")
-    survival = stats.lognorm(0.8, scale=50 * DAY).sf(draw_trace([source], math.inf, 4, 0).time) ** ratio
-    assert stats.kstest(survival, "uniform").pvalue > LEAST
 
 
 def test_batches_are_shares_of_the_nodes() -> None:
@@ -1353,19 +1288,15 @@ def test_batches_are_shares_of_the_nodes() -> None:
     law = {"use": "weibull", "shape": 2, "mean": "30 d"}
     batches = [{"share": 0.2, "law": law}, {"share": "5 %", "ratio": 10}]
     fleet = fleet_of(source_with_variety(part="gpu", law=law, batches=batches), 1, 0)
-    assert fleet.which is not None
-    assert fleet.ratio is not None
-    which, ratio = fleet.which.reshape(NODES, 8), fleet.ratio.reshape(NODES, 8)
+    which, ratio = present(fleet.which).reshape(NODES, 8), present(fleet.ratio).reshape(NODES, 8)
     assert (which == which[:, :1]).all()
     assert (ratio == ratio[:, :1]).all()
     for found, share in ((which[:, 0] == 1, 0.2), (ratio[:, 0] == 10, 0.05), (ratio[:, 0] == 1, 0.95)):
         assert abs(found.mean() - share) <= Z * math.sqrt(share * (1 - share) / NODES)
     assert not ((which == 1) & (ratio == 10)).any()
     other = fleet_of(source_with_variety(name="other", batches=batches), 1, 0)
-    assert other.which is not None
-    assert other.ratio is not None
-    assert np.array_equal(other.which, which[:, 0])
-    assert np.array_equal(other.ratio, ratio[:, 0])
+    assert np.array_equal(present(other.which), which[:, 0])
+    assert np.array_equal(present(other.ratio), ratio[:, 0])
 
 
 def test_batches_fail_by_their_own_rates() -> None:

@@ -19,6 +19,7 @@ from ettrick.analysis.statistics.estimates import contributions, mean_interval
 from ettrick.analysis.statistics.intervals import mean_estimate
 from ettrick.sim import Ratio
 from tests.pace import SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,8 +131,7 @@ def simulated(changes: tuple[str, ...], count: int, first: int = 0) -> tuple[lis
 def test_coverage_of_simulations_is_as_stated(name: str, changes: tuple[str, ...]) -> None:
     """400 repetitions of 16 replications against the mean of 20,000 others: as on the page; with controls, 95 %."""
     repetitions, size = 400, 16
-    others = contributions(simulated(changes, 20_000, repetitions * size)[0])
-    assert others is not None
+    others = present(contributions(simulated(changes, 20_000, repetitions * size)[0]))
     truth = float(others.mean())
     found, controls = simulated(changes, repetitions * size)
     parts = [slice(start, start + size) for start in range(0, len(found), size)]
@@ -170,8 +170,7 @@ def test_rankings_hold_with_skewed_noise(count: int, lead: float, size: int) -> 
     for _ in range(repetitions):
         common = 0.02 * rng.gamma(0.5, 2, size)
         values = truth[:, None] - common - 0.01 * (rng.gamma(0.5, 2, (count, size)) - 1)
-        found = ranking_of([[Ratio(value, 1.0) for value in row] for row in values.tolist()], lowest=False)
-        assert found is not None
+        found = present(ranking_of([[Ratio(value, 1.0) for value in row] for row in values.tolist()], lowest=False))
         behind = truth.max() - truth[list(found.order)]
         hits += all(
             low - 1e-12 <= true <= high + 1e-12 for true, (_, (low, high)) in zip(behind, found.behind, strict=True)

@@ -124,108 +124,15 @@ KINDS = ("productive", "checkpoint_stall", "lost_work", "detection", "restart")
 
 # interval, write, mtti, restart, downtime, drain [any unit]; efficiency from 0.98 down to 0.2 and below
 SETTINGS = [
-    (1.0, 0.004, 100.0, 0.5, 0.0, 0.0),
     (1.0, 0.004, 100.0, 0.5, 0.2, 0.5),
-    (1.0, 0.0, 60.0, 0.0, 0.0, 0.0),
-    (1.0, 0.0, 60.0, 0.0, 0.0, 1.0),
     (0.1, 0.005, 20.0, 1.0, 0.5, 0.1),
-    (2.0, 0.05, 20.0, 0.3, 0.1, 0.0),
-    (2.0, 0.05, 20.0, 0.3, 0.1, 2.0),
     (1.0, 0.1, 10.0, 1.0, 0.0, 0.0),
-    (1.0, 0.0, 10.0, 0.0, 2.0, 0.7),
-    (1.0, 0.1, 10.0, 0.0, 3.0, 0.0),
     (0.5, 0.2, 5.0, 0.1, 0.1, 0.25),
-    (3.0, 0.1, 5.0, 0.5, 0.0, 0.0),
-    (1.0, 0.3, 4.0, 0.5, 0.5, 0.9),
     (1.0, 0.5, 3.0, 0.2, 0.0, 0.0),
-    (1.0, 0.5, 3.0, 0.2, 0.3, 1.0),
-    (0.3, 0.3, 2.0, 0.5, 0.1, 0.2),
     (2.0, 0.1, 2.0, 0.1, 0.0, 0.0),
-    (1.0, 0.0, 2.0, 0.5, 0.0, 0.0),
-    (1.0, 0.0, 2.0, 0.5, 0.0, 0.5),
     (0.611, 0.333, 1.0, 0.667, 0.0, 0.0),  # the last of Daly's three examples
-    (1.0, 0.2, 1.0, 0.5, 0.2, 0.5),
-    (1.0, 1.0, 1.0, 0.1, 0.1, 0.3),
     (2.0, 0.5, 1.0, 0.2, 0.0, 1.5),
-    (0.05, 0.5, 1.0, 2.0, 0.7, 0.05),
 ]
-
-
-def sample_cycles(setting: tuple[float, ...], n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the time of each kind in n renewal cycles (failure to failure), by living each of them once."""
-    interval, write, mtti, restart, downtime, drain = setting
-    up = rng.exponential(mtti, n)  # from the end of the downtime to the next failure
-    running = np.maximum(up - restart, 0.0)
-    begun, into = np.divmod(running, interval + write)
-    stall = begun * write + np.maximum(into - interval, 0.0)
-    # The newest checkpoint counts if its drain is over; otherwise the one before does (drain <= interval).
-    durable = begun - ((begun > 0) & (into < drain))
-    return {
-        "productive": durable * interval,
-        "checkpoint_stall": stall,
-        "lost_work": running - stall - durable * interval,
-        "detection": np.full(n, downtime),
-        "restart": np.minimum(up, restart),
-    }
-
-
-def standard_scores(theory: dict[str, float], setting: tuple[float, ...], n: int, seed: int) -> dict[str, float]:
-    """Return (sampled share - theory) / standard error, per kind; the share is a ratio of sums over cycles."""
-    times = sample_cycles(setting, n, np.random.default_rng(seed))
-    length = sum(times.values())
-    scores = {}
-    for kind in KINDS:
-        share = times[kind].sum() / length.sum()
-        error = np.std(times[kind] - share * length, ddof=1) / math.sqrt(n) / length.mean()
-        scores[kind] = 0.0 if math.isclose(share, theory[kind], abs_tol=1e-12) else (share - theory[kind]) / error
-    return scores
-
-
-@cases(("seed", "setting"), list(enumerate(SETTINGS)))
-def test_shares_equal_monte_carlo(seed: int, setting: tuple[float, ...]) -> None:
-    """Every share of the renewal solution is within 4 standard errors of 400,000 sampled cycles."""
-    scores = standard_scores(expected_shares(*setting), setting, 400_000, seed)
-    assert max(abs(score) for score in scores.values()) < 4.0, scores
-
-
-def test_the_settings_reach_from_light_to_extreme() -> None:
-    """The Monte Carlo comparison covers an ETTR from 0.98 to below 0.2."""
-    values = [efficiency(*setting) for setting in SETTINGS]
-    assert len(values) >= 20
-    assert max(values) > 0.975
-    assert min(values) < 0.2
-
-
-@cases("position", range(6))
-def test_monte_carlo_would_notice(position: int) -> None:
-    """Theory at 1.2 times any one input is outside the same 4 standard errors: the comparison can fail."""
-    setting = (1.0, 0.3, 4.0, 0.5, 0.5, 0.75)
-    wrong = tuple(1.2 * value if i == position else value for i, value in enumerate(setting))
-    scores = standard_scores(expected_shares(*wrong), setting, 400_000, 1)
-    assert abs(scores["productive"]) > 4.0
-
-
-def test_failures_on_the_wall_clock_give_the_same() -> None:
-    """Told second by second (failures on the wall clock, those in a downtime merged), ETTR is the same within 4 SE."""
-    interval, write, mtti, restart, downtime, drain = 1.0, 0.2, 3.0, 0.6, 0.5, 0.4
-    failures = np.cumsum(np.random.default_rng(5).exponential(mtti, 60_000)).tolist()
-    cycles: list[tuple[float, float]] = []
-    struck = failures[0]
-    ready = struck + downtime + restart
-    for failure in failures[1:]:
-        if failure < struck + downtime:
-            continue  # merged into the open incident
-        saves, durable = ready + interval, 0.0
-        while saves + write + drain <= failure:
-            durable += interval
-            saves += write + interval
-        cycles.append((durable, failure - struck))
-        struck, ready = failure, failure + downtime + restart
-    done, length = np.array(cycles).T
-    ettr = done.sum() / length.sum()
-    error = np.std(done - ettr * length) / math.sqrt(len(cycles)) / length.mean()
-    assert abs(ettr - efficiency(interval, write, mtti, restart, downtime, drain)) < 4.0 * error
-    assert error < 0.002
 
 
 @cases("setting", SETTINGS)

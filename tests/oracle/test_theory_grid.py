@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ettrick import sim
+from tests.harness import results_of
 from tests.oracle.grid_settings import FAMILIES, GRID
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Seen(NamedTuple):
 def simulated(setting: Setting, failures: int, replications: int) -> Seen:
     """Return what independent replications of a setting show."""
     case = setting.job(failures)
-    jobs = [sim.run(case, number).jobs[0] for number in range(replications)]
+    jobs = [result.jobs[0] for result in results_of(case, replications)]
     assert sum(sum(job.interruptions.values()) for job in jobs) >= 0.9 * failures * replications
     limit = float(stats.t.isf(FALSE_ALARM / 2 / CHECKS, replications - 1))
     mean, allowed = {}, {}

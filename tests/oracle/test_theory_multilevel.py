@@ -7,20 +7,22 @@ hold: less than one pattern of saves and one restart. Theory's number is compute
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from ettrick import sim
 from ettrick.sim.formulas.goodput import expected_shares
 from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import prepared
+from tests.harness import exact, prepared, results_of
 from tests.intervals import rival_seed
 from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, restart_loss_rate
 from tests.pace import SEED, one_in, sample
+
+if TYPE_CHECKING:
+    from ettrick import sim
 
 REPLICATIONS = 16
 
@@ -39,11 +41,6 @@ NAMES = {
     "detection": [Bucket.DETECTION],
     "restart": [Bucket.INITIALIZE, Bucket.RESTORE],
 }
-
-
-def exact(seconds: float) -> str:
-    """Return a time as text that is read back to the same number."""
-    return f"{seconds!r} s"
 
 
 class Setting(NamedTuple):
@@ -115,7 +112,7 @@ class Setting(NamedTuple):
 
 def shares_of(case: sim.Prepared) -> np.ndarray[Any, Any]:
     """Return the shares in `NAMES` of each replication, shape (replications, 5)."""
-    jobs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS)]
+    jobs = [result.jobs[0] for result in results_of(case, REPLICATIONS)]
     return np.array([[sum(job.buckets[one] for one in NAMES[name]) / job.requested for name in NAMES] for job in jobs])
 
 
@@ -308,7 +305,7 @@ def test_copies_in_memory(life: float, clique: int) -> None:
         repair={"time": "1 s"},
         seed=SEED,
     )
-    jobs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS)]
+    jobs = [result.jobs[0] for result in results_of(case, REPLICATIONS)]
     table = np.array([[sum(job.buckets[one] for one in NAMES[name]) / job.requested for name in NAMES] for job in jobs])
     theory = in_memory_shares(60.0, 10, [1.0, 20.0], [restart + 1.0, restart + 200.0], nodes, clique, life, detection)
     apart = np.abs(table.mean(axis=0) - np.array([theory[share] for share in NAMES]))

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from ettrick import sim
 from ettrick.sim.engine.simulation import Simulation
+from tests.harness import check_books
 from tests.pace import IS_FULL, SEED, budget
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ MOST_EVENTS = 200_000
 
 
 def examples(count: int, on_push: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the settings of a property: a fifth of the examples (or `on_push`), always the same, or all for a seed.
+    """Return the settings of a property: a tenth of the examples (or `on_push`), always the same, or all for a seed.
 
     There is no stopwatch, and a failing example is shown as it was drawn: to make it smaller takes minutes. Add
     ``Phase.shrink`` by hand.
@@ -83,7 +84,9 @@ class _Finite(Simulation):
             self.events += 1
             self.slowest = min(self.slowest, *(job.speed for job in self.jobs.all))
             assert self.events < MOST_EVENTS, f"{self.events} events, and it is {self.kernel.now} of {self.end} s"
-        return self._result()
+        result = self._result()
+        check_books(result)
+        return result
 
 
 def play(prepared: sim.Prepared, replication: int = 0, *, keeps_log: bool = False) -> sim.Result:

@@ -10,8 +10,9 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.policies.contracts import Bucket
-from tests.harness import play, prepared, trace
+from tests.harness import check_books, play, prepared, trace
 from tests.pace import SEED, sample
+from tests.typed import present
 
 ON_ALL_NODES = (
     Bucket.PRODUCTIVE,
@@ -70,11 +71,10 @@ def test_nobody_works_on_nodes_that_are_off(number: int) -> None:
     (job,) = result.jobs
     for bucket in ON_ALL_NODES:
         assert result.cluster[bucket] == pytest.approx(job.buckets[bucket], abs=1e-6), bucket
-    assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
+    check_books(result)
     spare = case.nodes - job.gpus
     edges = sorted({0.0, HORIZON, *(time for outage in result.outages for time in (outage.start, outage.end))})
-    assert result.timeline is not None
-    for span in result.timeline.spans:
+    for span in present(result.timeline).spans:
         if span.bucket not in ON_ALL_NODES:
             continue
         for start, end in itertools.pairwise(edges):

@@ -209,7 +209,7 @@ def _ladders(draw: st.DrawFn, *, hidden: bool) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(7200)
-@examples(10_000, on_push=50)
+@examples(10_000, on_push=25)
 @given(covered())
 def test_both_engines_agree_to_the_last_bit(data: Scenario) -> None:
     """Counts, times, buckets and the number of events are equal; else the first event that differs is shown."""
@@ -223,7 +223,7 @@ SIZES = ((9, 8, 3, 2), (9, 8, 3, 2), (2, 4, 1, 1), (1, 1, 1, 1), (1, 1, 1, 0))
 """Nodes of the job, GPUs of a node, replicas, hot spares; there are as many idle nodes as spares."""
 
 
-@examples(2000, on_push=150)
+@examples(2000, on_push=60)
 @given(_ladders(hidden=True), _stores(9), st.integers(0, 999), st.booleans(), st.sampled_from(SIZES))
 def test_both_engines_climb_alike(
     recovery: Any, stores: Any, seed: int, has_periodic: bool, size: tuple[int, int, int, int]

@@ -19,6 +19,7 @@ from ettrick.analysis.logs.tables import NoModelError, utc
 from ettrick.analysis.results.models import Provenance
 from tests.log_writers import START, name
 from tests.property.common import examples
+from tests.typed import present
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,6 +162,5 @@ def test_a_fit_of_little(case: str, tmp_path: Path) -> None:
     for file, text in found.files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
     sim.prepare(sim.load(tmp_path / write.SCENARIO))
-    cost = found.document.cost
-    assert cost is not None
+    cost = present(found.document.cost)
     assert all(0 <= share <= 1 for share in (cost.model, cost.p05, cost.p95, cost.replay) if share is not None)

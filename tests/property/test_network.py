@@ -15,6 +15,7 @@ from ettrick.sim.cluster import FABRIC_PARTS
 from tests import harness
 from tests.property.common import examples, prepare
 from tests.strategies import Networked, scenarios
+from tests.typed import present
 
 if TYPE_CHECKING:
     from typing import Any
@@ -81,12 +82,10 @@ def test_what_is_mended_leaves_no_trace(data: Scenario) -> None:
     simulation.run()
     assert simulation.most_out > 0
     state, paths = simulation.fabric.state, simulation.paths
-    assert state is not None
-    assert paths is not None
     assert state.is_whole
     assert not simulation.cut
     assert not any(simulation.cluster.outages)
-    for left, healthy in zip(state._capacity, paths.switches.capacity(), strict=True):
+    for left, healthy in zip(state._capacity, present(paths).switches.capacity(), strict=True):
         assert np.array_equal(left, healthy)
 
 

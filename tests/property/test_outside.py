@@ -31,6 +31,7 @@ from ettrick.sim.units import DAY
 from tests import log_writers
 from tests.log_writers import START, Fault, drawn, name
 from tests.pace import SEED, one_in
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -341,8 +342,7 @@ def before_and_after(
     answer, changed = asked(form, form.text, folder), change(form)
     assert isinstance(answer, Answer), answer
     assert answer.rows
-    assert changed is not None
-    return answer.rows, asked(form, changed, folder)
+    return answer.rows, asked(form, present(changed), folder)
 
 
 def pairs(changes: dict[str, Any]) -> list[tuple[str, str]]:

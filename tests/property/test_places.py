@@ -23,6 +23,7 @@ from tests.cases import cases
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
+from tests.typed import present
 
 if TYPE_CHECKING:
     from ettrick.sim.engine.holders import Job, ReplicaGroup
@@ -206,8 +207,7 @@ def _check_nodes(simulation: Simulation) -> None:
             assert cluster.outages[node] > 0
             assert group is None
         else:
-            assert group is not None
-            assert cluster.outages[node] == 0 or node in [suspect for suspect, _ in group.suspects]
+            assert cluster.outages[node] == 0 or node in [suspect for suspect, _ in present(group).suspects]
         if group is not None:
             assert place in (NodeState.JOB, NodeState.IDLE)
             assert group.job.nodes[cluster.position[node]] == node

@@ -6,7 +6,6 @@ spares, short and long repairs, with and without periodic work, and with more st
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
@@ -177,7 +176,7 @@ def _ahead(group: ReplicaGroup, now: float) -> list[tuple[str, float]]:
     return [*ahead, ("stepping" if group.run_at < math.inf else "between", math.inf)]
 
 
-@pytest.mark.parametrize("name", one_in(2, PRESETS))
+@pytest.mark.parametrize("name", one_in(5, PRESETS))
 def test_random_failures(name: str) -> None:
     """Ledgers close, nodes are in one place, no work comes from nowhere, and no phase is spared.
 
@@ -201,22 +200,11 @@ def test_random_failures(name: str) -> None:
             (job,) = result.jobs
             merged += job.merged
             assert 0 <= job.work <= most * (1 + 1e-9)
-            assert job.buckets[Bucket.PRODUCTIVE] == pytest.approx(job.work * job.gpus, rel=1e-9, abs=1e-6)
-            assert (result.cluster >= -1e-6).all()
-            assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
+            harness.check_books(result)
         again = _Looked(case, REPLICATIONS - 1, sim.trace(case, REPLICATIONS - 1)).run()
         assert again.timeline == result.timeline
         assert np.array_equal(again.jobs[0].totals, job.totals)
     print(name, dict(interrupted), dict(expected))  # noqa: T201
-    assert merged > 100, "hardly any failure falls into the recovery from another one"
+    assert merged > 4 * REPLICATIONS, "hardly any failure falls into the recovery from another one"
     for phase, crashes in expected.items():
         assert interrupted[phase] >= poisson.ppf(1e-9, crashes), f"few failures in {phase}"
-
-
-def test_the_scenarios_are_all_combinations() -> None:
-    """Few and many spares, short and long repairs, plain jobs and others: each with each."""
-    seen = set()
-    for number in range(CASES):
-        data = _scenario(PRESETS[0], number)
-        seen.add((data["spares"]["hot"], data["repair"]["time"]["mean"], "periodic" in data["jobs"][0]))
-    assert seen == set(itertools.product((1, 3), ("3 min", "20 min"), (False, True)))

@@ -388,10 +388,6 @@ def test_every_fault_comes_to_one_end(recovery: str) -> None:
         assert counts["faults"] == sum(counts[name] for name in ("harmless", "healed", "failures", "unnoticed_at_end"))
         assert counts["candidates"] == counts["suppressed"] + counts["faults"]
         assert counts["failures"] == counts["masked"] + counts["outside"] + counts["hits"]
-        job = result.jobs[0]
-        assert sum(job.interruptions.values()) == sum(job.disruptions.values()) + job.merged
-        assert result.cluster.sum() == pytest.approx(result.owned, rel=1e-9)
-        assert (result.cluster >= -1e-6).all()
         for name in kinds:
             kinds[name] += counts[name]
     assert min(kinds.values()) > 0, f"too quiet to show anything: {kinds}"

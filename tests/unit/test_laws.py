@@ -184,25 +184,6 @@ def test_stationary_start(shape: float) -> None:
         assert equilibrium.pvalue > 1e-4
 
 
-def test_stationary_start_makes_the_failure_rate_constant() -> None:
-    """Renewals from a stationary start number t / E[X] from the first moment on; from new parts they do not."""
-    law, units, horizon = Weibull(shape=0.5, mean="1 h"), 40_000, 0.2 * HOUR
-    key = rng.stream(4, 0, "renewals")
-    u, v = (rng.uniform(key, range(units), sub) for sub in (100, 101))
-    z = {}
-    for start, times in (("stationary", v * law.length_biased_ppf(u)), ("new", law.ppf(u))):
-        renewals = np.zeros(units)
-        slots = np.arange(units)
-        for generation in range(100):
-            slots, times = slots[times < horizon], times[times < horizon]
-            renewals[slots] += 1
-            times = times + law.ppf(rng.uniform(key, slots, generation))
-        assert not len(slots)
-        z[start] = (renewals.mean() - horizon / law.mean_value) / (renewals.std() / math.sqrt(units))
-    assert abs(z["stationary"]) < 4
-    assert z["new"] > 20  # early failures of a falling hazard: what the stationary start is there to prevent
-
-
 @cases("law", LAWS, ids=NAMES)
 def test_scaled_law(law: LawModel) -> None:
     """A scaled law is the same law with every time multiplied, and reads like one that was written so."""
@@ -356,30 +337,6 @@ def test_weibull_lives_are_scaled(shape: float, ratio: float) -> None:
     assert np.all(error[numbers < 0.99] <= 1e-12)
 
 
-@pytest.mark.parametrize(
-    "law",
-    [
-        Lognormal(median="1 h", sigma=1.5),
-        Piecewise(hazards=({"until": "1 h", "rate": "1 per h"}, {"rate": "0.1 per h"})),
-        Mixture(
-            parts=({"weight": 0.3, "law": "1 h"}, {"weight": 0.7, "law": {"use": "gamma", "shape": 2, "mean": "1 h"}})
-        ),
-    ],
-    ids=["lognormal", "piecewise", "mixture"],
-)
-@pytest.mark.parametrize("ratio", [0.3, 4.0])
-def test_lives_of_other_laws(law: LawModel, ratio: float) -> None:
-    """Shares of lives up to some times are 1 - P(X > x)^r within 4 standard errors; KS where there is no jump."""
-    u = rng.uniform(rng.stream(8, 0, "ratio"), range(20_000))
-    lives = law.ppf(hazard_numbers(u, ratio))
-    for x in HOUR * np.array([0.2, 0.9, 1.0, 1.5, 4.0]):
-        expected = 1 - float(1 - law.cdf(np.array([x]))[0]) ** ratio
-        sigma = np.sqrt(expected * (1 - expected) / len(u))
-        assert abs(np.mean(lives <= x) - expected) < 4 * sigma
-    if not isinstance(law, Mixture):
-        assert stats.kstest(lives, lambda x: 1 - (1 - law.cdf(x)) ** ratio).pvalue > 1e-4
-
-
 def test_a_larger_hazard_means_a_shorter_life() -> None:
     """1 - (1 - u)^(1 / r) by hand; a ratio of 1 changes nothing."""
     numbers = [quantiles.hazard_number(0.75, ratio) for ratio in (0.5, 1.0, 2.0)]
@@ -470,16 +427,6 @@ def test_length_biased_parts_weigh_by_what_they_live(u: float) -> None:
     life = float(HYPER.length_biased_ppf(np.array([u]))[0]) / HOUR
     laws = (stats.gamma(2), stats.gamma(2, scale=50))
     assert sum(share * law.cdf(life) for share, law in zip(shares, laws, strict=True)) == pytest.approx(u, rel=1e-10)
-
-
-def test_lives_are_those_of_drawing_a_part_first() -> None:
-    """Lives by the inverse CDF and by part first, life second, are samples of one law (Kolmogorov, Smirnov)."""
-    key = rng.stream(5, 0, "parts")
-    lives = INFANTS.ppf(rng.uniform(key, range(20_000), 0))
-    assert stats.kstest(lives, lambda x: sum(weight * law.cdf(x) for weight, law in THEIRS)).pvalue > 1e-4
-    which, number = (rng.uniform(key, range(50_000), sub) for sub in (1, 2))
-    two_steps = np.where(which < 0.05, THEIRS[0][1].ppf(number), THEIRS[1][1].ppf(number))
-    assert stats.ks_2samp(lives, two_steps).pvalue > 1e-4
 
 
 def test_jumps_are_exact() -> None:
@@ -672,19 +619,6 @@ def test_the_quantile_before_a_pause_is_its_beginning() -> None:
     )
     assert law.ppf(np.array([0.5]))[0] == law.ppf_one(0.5) == 1.0
     assert law.ppf_one(0.5 + 2.0**-53) == pytest.approx(2.0, rel=1e-12)
-
-
-def test_failures_in_each_piece_come_at_its_hazard() -> None:
-    """Failures over time lived, among 100,000 units, are the hazard of each age band within 4 standard errors."""
-    lives = BATHTUB.ppf(rng.uniform(rng.stream(2, 0, "bands"), range(100_000)))
-    start = 0.0
-    for piece in BATHTUB.hazards:
-        end = math.inf if piece.until is None else piece.until
-        failures = int(np.sum((lives >= start) & (lives < end)))
-        lived = float(np.sum(np.clip(lives, start, end) - start))
-        assert failures > 1000
-        assert failures / lived == pytest.approx(piece.rate, rel=4 / math.sqrt(failures))
-        start = end
 
 
 def test_written_and_read_of_test_laws_piecewise() -> None:

@@ -16,6 +16,7 @@ from ettrick import sim
 from ettrick.sim import yamlfile
 from ettrick.sim.load import choices_first
 from tests.cases import cases
+from tests.typed import present
 from tests.unit.bad_input import BASE
 
 DAY = 86400.0
@@ -204,8 +205,7 @@ def test_logs_lie_beside_the_file_that_names_them() -> None:
     ):
         assert Path(scenario.failures[0].file).is_absolute()  # so that a copy elsewhere finds it
         (source,) = sim.prepare(scenario).sources
-        assert source.recorded is not None
-        assert source.recorded.start.tolist() == [1, 5]
+        assert present(source.recorded).start.tolist() == [1, 5]
 
 
 def test_a_strategy_may_be_left_to_its_default() -> None:

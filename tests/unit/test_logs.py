@@ -34,8 +34,9 @@ from ettrick.analysis.logs.tables import NoModelError
 from ettrick.sim.records import HostLists, LogError, Moments
 from tests import log_writers
 from tests.cases import cases
-from tests.log_writers import START, Fault, drawn, kubernetes, name, nvsentinel, slurmctld, utc, write
+from tests.log_writers import START, Fault, drawn, kubernetes, name, nvsentinel, read_logs, slurmctld, utc, write
 from tests.pace import SEED, budget
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +57,7 @@ def read(folder: Path, *files: str, nodes: int = 64, **more: Any) -> tuple[Table
     """Return the tables and the history of files, with the inventory of `nodes` nodes."""
     (folder / "nodes.csv").write_text(log_writers.inventory(nodes), encoding="utf-8")
     more.setdefault("zones", ["UTC"])
-    request = FitOptions(list(files), str(folder / "nodes.csv"), **more)
-    tables, reading = pipeline.read(request)
-    return tables, pipeline.history_of(request, tables, reading)
+    return read_logs(FitOptions(list(files), str(folder / "nodes.csv"), **more))
 
 
 def found(history: History) -> list[tuple[str, float, float | None, str]]:
@@ -191,10 +190,8 @@ def test_nodes_seen_now_and_then(tmp_path: Path) -> None:
     ]
     texts = log_writers.snapshots(faults, 16, [START + at * hour for at in range(11)])
     files = write(tmp_path, **{f"n{at}_json": text for at, text in enumerate(texts)})
-    request = FitOptions(list(reversed(files)))
-    tables, reading = pipeline.read(request)
+    tables, history = read_logs(FitOptions(list(reversed(files))))
     assert {source.kind for source in tables.sources} == {"nodes"}
-    history = pipeline.history_of(request, tables, reading)
     assert (len(history.nodes), history.gpus.tolist(), history.basis) == (16, [8] * 16, "inventory")
     spans = [(e.node, (e.t - START) / hour, (history.until(e) - START) / hour) for e in history.outages]
     assert spans == [
@@ -216,9 +213,7 @@ def test_cordons(tmp_path: Path) -> None:
         for reason, node, first, last in rows
     ]  # fmt: skip
     (path,) = write(tmp_path, events_json="\n".join(map(json.dumps, items)))
-    request = FitOptions([path], nodes=3)
-    tables, reading = pipeline.read(request)
-    history = pipeline.history_of(request, tables, reading)
+    tables, history = read_logs(FitOptions([path], nodes=3))
     assert [(e.node, (e.t - START) / 3600, (e.t_end - START) / 3600, e.cause) for e in history.outages] == [
         ("c", 1, 2, "not_responding"), ("b", 2, 6, "not_responding"), ("c", 7, 8, "reboot"),
     ]  # fmt: skip
@@ -242,9 +237,7 @@ def test_health_events_of_each_kind(tmp_path: Path) -> None:
         {**xid, "nodeName": ""},
     ]
     texts = (json.dumps({**row, "generatedTimestamp": utc(START + 3600 * at)}) for at, row in enumerate(rows))
-    request = FitOptions(write(tmp_path, health_json="\n".join(texts)), nodes=4)
-    tables, reading = pipeline.read(request)
-    history = pipeline.history_of(request, tables, reading)
+    tables, history = read_logs(FitOptions(write(tmp_path, health_json="\n".join(texts)), nodes=4))
     assert [(e.node, (e.t - START) / 3600, (e.t_end - START) / 3600, e.repair_kind) for e in history.outages] == [
         ("a", 0, 3, "swap")
     ]
@@ -263,9 +256,7 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
     begin, end = START, START + 12 * DAY
     before = Fault(name(16), START - DAY, START + DAY, "nic")
     whole = write(tmp_path, up_json=log_writers.prometheus([*faults, before], 17, begin, end, 300.0))
-    request = FitOptions(whole)
-    tables, reading = pipeline.read(request)
-    one = pipeline.history_of(request, tables, reading)
+    tables, one = read_logs(FitOptions(whole))
     seen = [f for f in faults if math.isnan(f.end) or math.ceil(f.start / 300) < math.ceil(f.end / 300)]
     assert [e.node for e in one.outages] == [
         f.node for f in sorted(seen, key=lambda f: (math.ceil(f.start / 300), f.node))
@@ -280,17 +271,12 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
         f"p{at}_json": log_writers.prometheus([*faults, before], 17, low, high, 300.0)
         for at, (low, high) in enumerate(itertools.pairwise(cuts))
     })  # fmt: skip
-    request = FitOptions([*reversed(parts), *whole])
-    tables, reading = pipeline.read(request)
-    assert found(pipeline.history_of(request, tables, reading)) == found(one)
-    request = FitOptions([parts[0], parts[2]])
-    tables, reading = pipeline.read(request)
-    without = pipeline.history_of(request, tables, reading)
+    _, together = read_logs(FitOptions([*reversed(parts), *whole]))
+    assert found(together) == found(one)
+    _, without = read_logs(FitOptions([parts[0], parts[2]]))
     assert one.in_service - without.in_service == pytest.approx(17 * 4 * DAY, rel=0.01)
     codes = log_writers.prometheus(faults, 16, begin, end, 300.0, "DCGM_FI_DEV_XID_ERRORS")
-    request = FitOptions([*whole, *write(tmp_path, codes_json=codes)])
-    tables, reading = pipeline.read(request)
-    history = pipeline.history_of(request, tables, reading)
+    _, history = read_logs(FitOptions([*whole, *write(tmp_path, codes_json=codes)]))
     first = {}
     for fault in faults:
         if fault.cause in log_writers.CODES:
@@ -1187,9 +1173,7 @@ def test_names_and_clocks(kind: str, tmp_path: Path) -> None:
         for old, new in other.items() if rename else ():
             text = text.replace(old, new)
         (path,) = write(tmp_path, log_txt=text)
-        request = FitOptions([path], zones=[zone], nodes=8)
-        tables, reading = pipeline.read(request)
-        return found(pipeline.history_of(request, tables, reading))
+        return found(read_logs(FitOptions([path], zones=[zone], nodes=8))[1])
 
     plain = outages(faults)
     assert len(plain) > 20
@@ -1374,6 +1358,5 @@ def test_real_fragments_without_use(file: str, words: str) -> None:
     assert words in str(caught.value)
     if file.startswith("xid"):
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-            match = XID.search(row["line"])
-            assert match is not None
+            match = present(XID.search(row["line"]))
             assert (match[1], match[2]) == (row["bus"], row["xid"])

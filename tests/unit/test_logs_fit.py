@@ -33,9 +33,10 @@ from ettrick.cli import app
 from ettrick.sim.units import DURATION, parse
 from tests import log_writers
 from tests.cases import cases
-from tests.log_writers import drawn
+from tests.log_writers import drawn, read_logs
 from tests.pace import SEED
 from tests.property.common import examples
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +47,8 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 needs_data = pytest.mark.skipif(not (DATA / "logs").exists(), reason="skipped: reference data not present")
 
+HALF_YEAR = (log_writers.START, log_writers.START + 180 * 86400)
+
 MADE = Provenance(version="", python="", numpy="", command="")
 
 
@@ -54,7 +57,7 @@ def fitted(folder: Path, faults: list[log_writers.Fault], nodes: int = 64, **mor
     files = log_writers.write(
         folder, nodes_csv=log_writers.inventory(nodes), events_txt=log_writers.node_events(faults)
     )
-    more.setdefault("window", (log_writers.START, log_writers.START + 180 * 86400))
+    more.setdefault("window", HALF_YEAR)
     return pipeline.run(FitOptions(files[1:], files[0], ["UTC"], **more), MADE)
 
 
@@ -207,9 +210,7 @@ def test_rates_cover_where_repairs_do_not_hold(tmp_path: Path) -> None:
         files = log_writers.write(
             tmp_path, nodes_csv=log_writers.inventory(64), events_txt=log_writers.node_events(faults)
         )
-        request = FitOptions(files[1:], files[0], ["UTC"], window=(log_writers.START, log_writers.START + 180 * 86400))
-        tables, reading = pipeline.read(request)
-        history = pipeline.history_of(request, tables, reading)
+        _, history = read_logs(FitOptions(files[1:], files[0], ["UTC"], window=HALF_YEAR))
         counts.append((history, float(spells_of(history).time.sum())))
     truth = sum(len(history.outages) for history, _ in counts) / sum(up for _, up in counts)
     for history, up in counts:
@@ -277,8 +278,7 @@ def test_model_agrees_with_its_data(outcome: FitResult) -> None:
     document = outcome.document
     assert document.simulated == check.SIMULATIONS
     assert sum(not row.inside for row in document.checks) <= 1
-    cost = document.cost
-    assert cost is not None
+    cost = present(document.cost)
     assert cost.model == pytest.approx(cost.replay, abs=0.05)
     assert {cause.name for cause in document.causes} == {"gpu_memory", "nic", "not_responding"}
     assert sum(cause.events for cause in document.causes) == document.outages
@@ -560,13 +560,11 @@ def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert holds(document.incidents[0].rate, 1000 * truth["parameters"]["rack_per_year"] / 365.25)
     assert document.node_days_up == pytest.approx(sample["node_days_up"], rel=1e-3)
     training, blame = document.training, document.attribution
-    assert training is not None
-    assert blame is not None
     assert training.goodput == pytest.approx(sample["goodput"], abs=5e-4)
     assert training.restart_s == pytest.approx(sample["restart_median_s"], abs=1)
     # The log has a line every 150 steps, 0.3 % of a week.
     assert np.abs(np.array(training.weekly_goodput[:25]) - sample["weekly_goodput"]).max() < 0.0035
-    assert holds(blame.software_per_day, truth["parameters"]["soft"])
+    assert holds(present(blame).software_per_day, truth["parameters"]["soft"])
     assert all(row.inside for row in document.checks)
     for cause in document.causes:
         assert cause.rate.low is not None
@@ -577,8 +575,7 @@ def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert backtest["occupancy"].streams_inside
     assert backtest["ettr"].measured == pytest.approx(sample["goodput"], abs=2e-3)
     assert backtest["ettr"].replay_inside
-    cost = document.cost
-    assert cost is not None
+    cost = present(document.cost)
     assert cost.model == pytest.approx(cost.replay, abs=0.004)
     assert cost.replay == pytest.approx(sample["goodput"], abs=0.004)
 
@@ -630,8 +627,6 @@ def test_logs_of_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     document = pipeline.run(request, MADE).document
     assert not isinstance(document, LivesDocument)
     job, blame, training = result.jobs[0], document.attribution, document.training
-    assert blame is not None
-    assert training is not None
     hits = job.interruptions
     # A failure during a restart ends an attempt too.
     assert sum(job.disruptions.values()) <= blame.ended <= sum(hits.values())
@@ -744,9 +739,9 @@ def test_logs_of_any_run_hold_it(number: int) -> None:
         for file, text in export.files(prepared, result).items():
             (folder / file).write_text(text)
         files = [str(folder / file) for file in ("events.txt", "sacct.txt")]
-        request = FitOptions(files, str(folder / "nodes.csv"), ["UTC"], rules=str(folder / "rules.yaml"))
-        tables, reading = pipeline.read(request)
-        history = pipeline.history_of(request, tables, reading)
+        tables, history = read_logs(
+            FitOptions(files, str(folder / "nodes.csv"), ["UTC"], rules=str(folder / "rules.yaml"))
+        )
     end = float(result.edges[-1])  # with the last job, or at the horizon
     truth = sorted(
         (round(o.start), o.node, round(o.end) if o.end < end else "", prepared.sources[o.cause - 1].name)
@@ -781,13 +776,12 @@ def test_intervals_from_a_format_cover(form: str, tmp_path: Path, monkeypatch: p
     for seed in range(200):
         faults = drawn(1000 * SEED + seed)
         files = log_writers.write(tmp_path, nodes_csv=log_writers.inventory(64), log_txt=FORMATS[form](faults))
-        request = FitOptions(files[1:], files[0], ["UTC"], window=(log_writers.START, log_writers.START + 180 * 86400))
+        request = FitOptions(files[1:], files[0], ["UTC"], window=HALF_YEAR)
         tables, reading = pipeline.read(request)
         history = pipeline.history_of(request, tables, reading)
         document = fit(tables, history, incidents(history), None, reading.rules, form, MADE).document
-        assert document.repair is not None
         found = {cause.name: (cause.rate, truth[cause.name]) for cause in document.causes}
-        found["repair"] = document.repair.median, 2 * 3600.0
+        found["repair"] = present(document.repair).median, 2 * 3600.0
         for name, (estimated, value) in found.items():
             inside[name] += estimated.low <= value <= estimated.high
             ratio[name] += estimated.value / value / 200
@@ -845,8 +839,7 @@ def test_simulations_have_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     request = FitOptions(files[1:], files[0], ["UTC"])
     found = pipeline.run(request, MADE, progress=lambda done, total: shown.append((done, total)))
     assert found.document.simulated == check.FEWEST
-    assert found.document.cost is not None
-    assert found.document.cost.replications == pipeline.FEWEST_COSTS
+    assert present(found.document.cost).replications == pipeline.FEWEST_COSTS
     assert (check.FEWEST, check.FEWEST) in shown
     assert shown[-1] == (2 * pipeline.FEWEST_COSTS, 2 * pipeline.FEWEST_COSTS)
 

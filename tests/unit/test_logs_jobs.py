@@ -23,6 +23,7 @@ from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import START, drawn
 from tests.pace import SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -252,8 +253,7 @@ def test_streams_have_the_truth(outcome: FitResult) -> None:
 def test_the_replay_has_the_waits_of_the_records(outcome: FitResult) -> None:
     """Under the scheduler that made them, the same jobs wait as long as their records say; and streams by law too."""
     wide = row(outcome, "wait_first@size=64")
-    assert wide.measured is not None
-    assert wide.measured > 120
+    assert present(wide.measured) > 120
     for each in outcome.document.backtest:
         half = (each.replay_high - each.replay_low) / 2
         # Half is 95 %: of five rows of any seed twice that is passed once in thousands, or what is no difference.
@@ -315,16 +315,15 @@ def test_draws_of_streams(outcome: FitResult, tmp_path: Path) -> None:
     rows = list(csv.DictReader(outcome.files["fleet-draws.csv"].splitlines()))
     assert not any(path.startswith("streams.") for path in next(csv.reader(outcome.files["draws.csv"].splitlines())))
     for at, stream in enumerate(outcome.document.streams):
-        assert stream.rate.value is not None
         found = np.array([float(row[f"streams.{at}.arrivals.rate"].split()[0]) for row in rows[1:]])
         error = stream.rate.value / math.sqrt(stream.jobs)
         # 199 draws: four standard errors of their mean and of their deviation.
         assert abs(found.mean() - stream.rate.value) < 4 * error / math.sqrt(199) + stream.rate.value / stream.jobs
         assert found.std() == pytest.approx(error, rel=4 / math.sqrt(2 * 199))
-        assert stream.sigma.low is not None
-        assert stream.sigma.high is not None
         sigmas = np.array([float(row[f"streams.{at}.work.sigma"]) for row in rows[1:]])
-        assert sigmas.std() == pytest.approx((stream.sigma.high - stream.sigma.low) / 3.92, rel=4 / math.sqrt(2 * 199))
+        assert sigmas.std() == pytest.approx(
+            (present(stream.sigma.high) - present(stream.sigma.low)) / 3.92, rel=4 / math.sqrt(2 * 199)
+        )
 
 
 def test_of_very_many_jobs_the_last_are_replayed(
@@ -332,8 +331,7 @@ def test_of_very_many_jobs_the_last_are_replayed(
 ) -> None:
     """With more jobs than are simulated, the window is that of the last ones, and each is held against itself."""
     monkeypatch.setattr(workload, "MOST_JOBS", 500)
-    load = workload.workload(outcome.fitted, outcome.tables)
-    assert load is not None
+    load = present(workload.workload(outcome.fitted, outcome.tables))
     for name, text in outcome.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     content = sim.load(tmp_path / "scenario.yaml").dump() | {"assumptions": []}

@@ -22,6 +22,7 @@ from ettrick.cli import app
 from tests.cases import cases
 from tests.intervals import Z
 from tests.pace import SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +135,7 @@ def intervals(generator: np.random.Generator) -> dict[str, tuple[estimate.Estima
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_intervals_cover(count: int) -> None:
     """95 % intervals hold the truth in 95 % of new data, by four standard errors; estimates are off by 10 % at most.
 
@@ -182,8 +183,7 @@ def test_the_law_that_is_written_is_tested() -> None:
     assert laws.misfit(laws.weibull(lives), lives, laws.weibull, draws=39) < 0.05
     own = laws._batch("own", met(generator, 400, lambda n: 5 * generator.weibull(2.0, n)), Counter())
     assert own.chosen == "weibull"
-    assert own.misfit is not None
-    assert own.misfit > 0.001
+    assert present(own.misfit) > 0.001
 
 
 @needs_data

@@ -13,7 +13,7 @@ from ettrick.analysis.logs.anonymise import Pseudonymizer
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.sim.records import LogError
 from tests.cases import cases
-from tests.log_writers import START, utc, write
+from tests.log_writers import START, read_logs, utc, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,9 +26,7 @@ HOUR = 3600.0
 
 def read(files: list[str], **more: Any) -> tuple[Tables, History]:
     """Return the tables and the history of files."""
-    request = FitOptions(files, zones=["UTC"], **more)
-    tables, reading = pipeline.read(request)
-    return tables, pipeline.history_of(request, tables, reading)
+    return read_logs(FitOptions(files, zones=["UTC"], **more))
 
 
 def spans(history: History) -> list[tuple[str, float, float]]:

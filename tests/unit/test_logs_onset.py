@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ettrick.analysis.logs import estimate, fit, pipeline, training
+from ettrick.analysis.logs import estimate, fit, training
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import Tables, TrainingPhase, utc
 from tests import log_writers
 from tests.cases import cases
-from tests.log_writers import CODES, START, Fault, drawn
+from tests.log_writers import CODES, START, Fault, drawn, read_logs
 from tests.pace import SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,16 +86,13 @@ def test_levels_without_a_change(shared: float, limit: float) -> None:
 def test_levels_that_step_or_drift() -> None:
     """A step has its date, and a drift both ends; constant and short series have none."""
     noise = np.random.default_rng(SEED).normal(0, 0.05, 120)
-    step = estimate.level_change(np.where(np.arange(120) < 70, 9.6, 10.05) + noise)
-    assert step is not None
+    step = present(estimate.level_change(np.where(np.arange(120) < 70, 9.6, 10.05) + noise))
     assert (step.at, step.steady) == (pytest.approx(70, abs=2), False)
     assert (step.before, step.after) == (pytest.approx(9.6, abs=0.02), pytest.approx(10.05, abs=0.02))
-    drift = estimate.level_change(np.linspace(9.6, 10.05, 120) + noise)
-    assert drift is not None
+    drift = present(estimate.level_change(np.linspace(9.6, 10.05, 120) + noise))
     assert (drift.steady, drift.chance < 1e-6) == (True, True)
     assert (drift.before, drift.after) == (pytest.approx(9.6, abs=0.06), pytest.approx(10.05, abs=0.06))
-    constant = estimate.level_change(np.full(50, 9.6))
-    assert constant is not None
+    constant = present(estimate.level_change(np.full(50, 9.6)))
     assert constant.chance == 1.0
     assert estimate.level_change([9.6, 10.0]) is None
 
@@ -106,9 +104,7 @@ def history_of(folder: Path, **texts: str) -> tuple[Tables, History]:
     """Return what logs of 64 nodes say."""
     files = log_writers.write(folder, **texts)
     (folder / "nodes.csv").write_text(log_writers.inventory(64))
-    request = FitOptions(files, str(folder / "nodes.csv"), ["UTC"])
-    tables, reading = pipeline.read(request)
-    return tables, pipeline.history_of(request, tables, reading)
+    return read_logs(FitOptions(files, str(folder / "nodes.csv"), ["UTC"]))
 
 
 def test_a_cause_that_steps(tmp_path: Path) -> None:
@@ -119,8 +115,7 @@ def test_a_cause_that_steps(tmp_path: Path) -> None:
     _, history = history_of(tmp_path, outages_csv=log_writers.outages(sorted(faults, key=lambda fault: fault.start)))
     (finding,) = fit._onsets(history)
     assert finding.startswith("nic: ")
-    date = re.search(r"before (\d{4}-\d\d-\d\d)", finding)
-    assert date is not None
+    date = present(re.search(r"before (\d{4}-\d\d-\d\d)", finding))
     assert date[1] in {utc(history.start + at * DAY)[:10] for at in range(80, 97)}
 
 
@@ -152,8 +147,7 @@ def test_a_collector_that_was_silent(tmp_path: Path, silent: bool) -> None:
     assert len(findings) == silent, tables.findings
     if silent:
         assert "outages name a code" in findings[0]
-        begin = re.search(r"between (\S+) and (\S+) ", findings[0])
-        assert begin is not None
+        begin = present(re.search(r"between (\S+) and (\S+) ", findings[0]))
         assert begin[1] <= utc(low)[:11] + "99"
         assert begin[2] >= utc(high)[:10]
 

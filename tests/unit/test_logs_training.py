@@ -19,7 +19,9 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.results.models import Provenance
 from ettrick.sim.records import LogError
 from tests.cases import cases
+from tests.log_writers import read_logs
 from tests.pace import SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,9 +67,7 @@ def read(folder: Path, *texts: bytes) -> tuple[Tables, TrainingSummary | None]:
     names = [str(folder / f"train-{number}.jsonl") for number in range(len(texts))]
     for name, text in zip(names, texts, strict=True):
         Path(name).write_bytes(text)
-    request = FitOptions([str(folder / "outages.csv"), *names], nodes=4)
-    tables, reading = pipeline.read(request)
-    history = pipeline.history_of(request, tables, reading)
+    tables, history = read_logs(FitOptions([str(folder / "outages.csv"), *names], nodes=4))
     return tables, summary(tables, history)
 
 
@@ -110,7 +110,6 @@ MUTATIONS: dict[str, Callable[[Records], Sequence[bytes]]] = {
 def test_one_log_in_any_form(tmp_path: Path, mutation: str) -> None:
     """Order, wrapping, packing and division of a log do not move what it says."""
     _, plain = read(tmp_path, as_lines(RUNS))
-    assert plain is not None
     assert (plain.attempts, plain.step_time_s, plain.restart_s) == (4, 10.0, 120.0)
     # 130 steps remain of 190, in the 9,420 s from the first start to the last step.
     assert plain.goodput == pytest.approx(130 * 10 / 9420)
@@ -130,7 +129,6 @@ def test_phases_have_an_order_within_a_moment(tmp_path: Path) -> None:
 def test_a_log_without_its_first_lines(tmp_path: Path) -> None:
     """A run whose start is not in the log is one of its own: the time to a first step is never below zero."""
     _, training = read(tmp_path, as_lines(RUNS[20:]))
-    assert training is not None
     assert (training.attempts, training.restart_s) == (4, 120.0)
 
 
@@ -180,8 +178,7 @@ def test_two_goodputs_in_the_window(tmp_path: Path) -> None:
     request = FitOptions([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, simulations=5)
     for window, by_steps in (((day[0][0], day[1][1]), 0.9), ((day[1][0], day[2][1]), 0.9), ((day[2][0], day[3][1]), 1)):
         tables, reading = pipeline.read(request)
-        training = summary(tables, pipeline.history_of(request._replace(window=window), tables, reading))
-        assert training is not None
+        training = present(summary(tables, pipeline.history_of(request._replace(window=window), tables, reading)))
         assert training.step_time_s == pytest.approx(10.0)
         assert training.goodput == pytest.approx(by_steps, abs=1e-3)
         assert training.goodput_in_time == pytest.approx(1.0, abs=1e-3)
@@ -197,8 +194,7 @@ def test_a_window_that_begins_in_a_pause(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_bytes(as_lines(RUNS))
     request = FitOptions([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, window=window)
     tables, reading = pipeline.read(request)
-    training = summary(tables, pipeline.history_of(request, tables, reading))
-    assert training is not None
+    training = present(summary(tables, pipeline.history_of(request, tables, reading)))
     assert training.goodput == pytest.approx(20 * 10 / (window[1] - window[0]))
     later = request._replace(window=(BEGIN + 20_000, BEGIN + 40_000))
     tables, reading = pipeline.read(later)

@@ -39,7 +39,8 @@ from ettrick.analysis.results.run import nodes_down, render
 from ettrick.analysis.statistics.estimates import lower_bound, means, summaries
 from ettrick.sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import report_sample
-from tests.cases import SIMULATED, cases
+from tests.cases import cases
+from tests.typed import present
 
 CAUSES = 2
 
@@ -122,8 +123,7 @@ def test_shares_by_hand() -> None:
 
 def test_nodes_down_by_hand() -> None:
     """Of 10,000 s none is down for 9,000, 3 for 985, 5 for 15: over 3 for 0.15 %, so for 99.9 % it takes 5."""
-    found = nodes_down({0: 9000.0, 3: 985.0, 5: 15.0}, 100, gpus=8, spares=10)
-    assert found is not None
+    found = present(nodes_down({0: 9000.0, 3: 985.0, 5: 15.0}, 100, gpus=8, spares=10))
     assert found.mean == pytest.approx((3 * 985 + 5 * 15) / 10_000)
     assert [getattr(found, level) for level in ("p50", "p90", "p99", "p999", "max")] == [0, 0, 3, 5, 5]
     assert [(row.count, row.gpus) for row in found.more_than] == [(0, 0), (1, 8), (2, 16), (4, 32), (10, 80)]
@@ -227,8 +227,7 @@ def test_no_interruption_gives_a_lower_bound() -> None:
     """Nothing in 3 x 900 s: the mean is unknown, and with 95 % confidence it is longer than 2700 s / ln 20."""
     rows = [ratios(prepared({}), result(job(interruptions={}))) for _ in range(3)]
     assert summaries(rows)["mtti"].mean is None
-    bound = lower_bound(rows, "mtti")
-    assert bound is not None
+    bound = present(lower_bound(rows, "mtti"))
     assert math.exp(-2700 / bound) == pytest.approx(0.05)
 
 
@@ -309,14 +308,6 @@ def test_job_ratios_are_the_pooled_ones_of_a_single_job() -> None:
     mine = job_ratios(plan.jobs[0], job(), [False, True])
     pooled = ratios(plan, result(job()))
     assert {name: pooled[name] for name in mine} == mine
-
-
-@cases("name", sorted(SIMULATED))
-def test_every_metric_of_a_scenario_is_known_by_name(name: str) -> None:
-    """What a replication yields, slices of streams too, is in the list that studies are checked against."""
-    prepared = sim.prepare(sim.load(sim.find(name), ["horizon=1 d", "warmup=0 d"]))
-    result = sim.run(prepared, 0)
-    assert {metric.partition("@")[0] for metric in ratios(prepared, result) | time_shares(result)} <= set(METRICS)
 
 
 RICH: dict[str, Any] = {

@@ -36,7 +36,7 @@ from ettrick.analysis.sweep.workers import Serial, WorkerPool
 from ettrick.sim import Ratio, units
 from tests.cases import cases
 from tests.sweep_tools import INTERVAL, FakeCampaign, bench_of, study_of
-from tests.typed import of_plain
+from tests.typed import of_plain, present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -178,10 +178,8 @@ def test_an_interval_over_draws_knows_that_draws_share_their_runs() -> None:
     for _ in range(tables):
         hits = rng.random(24)[None, :] < rng.random(20)[:, None]
         found = estimate(crossed(hits), "p_finish_by", over_draws=True)
-        assert found.interval is not None
         covered += found.interval[0] <= 0.5 <= found.interval[1]
-        alone = mean_interval(hits.astype(float).ravel())
-        assert alone is not None
+        alone = present(mean_interval(hits.astype(float).ravel()))
         naive += alone[0] <= 0.5 <= alone[1]
     least = int(binom.ppf(0.001, tables, 0.95))
     assert covered >= least
@@ -285,13 +283,11 @@ def tops(folder: Path, seeds: range, runs: int = 16) -> list[tuple[bool, bool, f
     found = []
     for seed in seeds:
         bench = bench_of(line_study(folder, f"seed={seed}"), curve, runs)
-        top = climb(bench, line_of(bench), bench.problem.aims[0])
-        assert top is not None
+        top = present(climb(bench, line_of(bench), bench.problem.aims[0]))
         ranking = rank_trials(bench)
         truly_best = min(bench.trials, key=lambda trial: abs(math.log(place(trial) / BEST)))
-        assert ranking.loss is not None
         worst = max(BEND * math.log(place(trial) / BEST) ** 2 for trial in ranking.as_good)
-        found.append((top.ci95[0] <= BEST <= top.ci95[1], truly_best in ranking.as_good, worst - ranking.loss))
+        found.append((top.ci95[0] <= BEST <= top.ci95[1], truly_best in ranking.as_good, worst - present(ranking.loss)))
     return found
 
 
@@ -325,8 +321,7 @@ def test_the_fewest_that_are_enough_are_found_exactly(tmp_path: Path, need: int)
     """What is enough for all replications from a number on is found by bisection, and both neighbours are tried."""
     bench = edge_bench(tmp_path, lambda spares, _: spares >= need)
     edge = walk_to_edge(bench, line_of(bench), bench.problem.aims[0])
-    assert edge.answer is not None
-    assert place(edge.answer) == need
+    assert place(present(edge.answer)) == need
     assert not edge.islands
     tried = {place(trial) for trial in bench.trials}
     assert {max(need - 1, 0), min(need + 1, 200)} <= tried
@@ -338,9 +333,7 @@ def test_what_is_sure_and_what_is_not_lie_on_both_sides(tmp_path: Path) -> None:
     bench = edge_bench(tmp_path, lambda spares, noise: noise < spares / 200)
     edge = walk_to_edge(bench, line_of(bench), bench.problem.aims[0])
     assert edge.answer is not None
-    assert edge.surely is not None
-    assert edge.surely_not is not None
-    assert place(edge.surely_not) < place(edge.answer) < place(edge.surely)
+    assert place(present(edge.surely_not)) < place(edge.answer) < place(present(edge.surely))
     # The share of 40 draws below x is within 5 standard errors of x.
     assert abs(place(edge.answer) / 200 - 0.75) < 5 * math.sqrt(0.75 * 0.25 / 40)
 
@@ -349,8 +342,7 @@ def test_what_is_enough_only_for_a_while_is_told(tmp_path: Path) -> None:
     """A stretch that passes before one that fails is an island; the answer is where it stays enough."""
     bench = edge_bench(tmp_path, lambda spares, _: 30 <= spares <= 70 or spares >= 150)
     edge = walk_to_edge(bench, line_of(bench), bench.problem.aims[0])
-    assert edge.answer is not None
-    assert place(edge.answer) == 150
+    assert place(present(edge.answer)) == 150
     assert edge.islands
     assert all(30 <= place(trial) <= 70 for trial in edge.islands)
 
@@ -360,8 +352,7 @@ def test_what_is_never_enough_has_no_answer(tmp_path: Path) -> None:
     bench = edge_bench(tmp_path, lambda _spares, noise: noise < 0.2)
     edge = walk_to_edge(bench, line_of(bench), bench.problem.aims[0])
     assert edge.answer is edge.surely is None
-    assert edge.surely_not is not None
-    assert place(edge.surely_not) == 200
+    assert place(present(edge.surely_not)) == 200
 
 
 def test_a_condition_bounds_the_climb(tmp_path: Path) -> None:
@@ -406,8 +397,7 @@ def test_the_top_over_draws_has_the_doubt_of_the_draws() -> None:
     x, rng = np.linspace(-1, 1, 5), np.random.default_rng(81)
     moved = 0.1 * rng.standard_normal(20)
     table = np.repeat(-((x[:, None] - moved) ** 2)[:, :, None], 50, axis=2)
-    found = _top(x, table)
-    assert found is not None
+    found = present(_top(x, table))
     assert found[0] == pytest.approx(moved.mean(), abs=1e-9)
     assert found[1] == pytest.approx(moved.std(ddof=1) / math.sqrt(20), rel=1e-6)
 
@@ -439,8 +429,7 @@ def test_the_search_comes_within_half_a_point_of_the_best_mix(tmp_path: Path) ->
     search(bench, 80)
     best = rank_trials(bench).order[0]
     top = sum(0.01 * value for value in noise_of(bench.problem.loaded, 4)) / 4
-    found = best.aims[0].mean
-    assert found is not None
+    found = present(best.aims[0].mean)
     assert 1 + top - 0.005 < found <= 1 + top
     assert best.chosen[2].label == "async"
 
@@ -675,9 +664,8 @@ def test_the_best_of_many_equals_looks_better_than_it_is_and_fresh_failures_show
     found, fresh = [], []
     for seed in range(12):
         outcome = found_by(study_of(tmp_path, f"seed={seed}", vary=vary, optimize={"maximize": "ettr"}), noise)
-        assert outcome.confirmation is not None
         found.append(outcome.ranking.order[0].aims[0].mean)
-        fresh.append(outcome.confirmation.trials[0].aims["ettr"].mean)
+        fresh.append(present(outcome.confirmation).trials[0].aims["ettr"].mean)
     error = 0.1 / math.sqrt(64 * 12)
     assert np.mean(np.array(found)) - 0.5 > 4 * 0.1 / math.sqrt(8 * 12)
     assert abs(np.mean(np.array(fresh)) - 0.5) < 3 * error
@@ -692,7 +680,6 @@ def test_fresh_failures_deny_what_was_noise(tmp_path: Path) -> None:
     """The confirmation has another seed, and an answer that misses its condition there speaks against itself."""
     asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.9"]}
     found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), noisy)
-    assert found.confirmation is not None
     assert found.confirmation.seed != 5
     assert found.confirmation.confirmed is False
     content, text = worded(found)
@@ -715,8 +702,7 @@ def test_a_mean_beside_its_bound_denies_nothing(tmp_path: Path, finish: float, s
 
     asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.9"]}
     found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), edge)
-    assert found.confirmation is not None
-    assert found.confirmation.confirmed is None
+    assert present(found.confirmation).confirmed is None
     content, text = worded(found)
     assert against(content) == []
     assert "Fresh failures neither confirm nor deny the answer: " in text
@@ -731,8 +717,7 @@ def test_the_replications_that_would_tell_do(tmp_path: Path) -> None:
 
     asked = {"maximize": "ettr", "subject_to": ["ettr >= 0.9"]}
     _, text = worded(found_by(study_of(tmp_path, vary=SPARES, optimize=asked), steady))
-    match = re.search(r"ettr >= 0.9 is not resolved: confirm: (\d+) would show it", text)
-    assert match is not None
+    match = present(re.search(r"ettr >= 0.9 is not resolved: confirm: (\d+) would show it", text))
     # The half-width of 64 is 1.998 x 0.1 sqrt(64 / 63) / 8.
     assert int(match[1]) == math.ceil(64 * (t_quantile(0.95, 63) * 0.1 / math.sqrt(63) / 0.01) ** 2)
 
@@ -776,11 +761,9 @@ def test_an_answer_is_confirmed_if_it_beats_the_scenario_as_it_is(
 
     loaded = study_of(tmp_path, vary={INTERVAL: {"choices": ["10 min", "40 min"]}}, optimize={"maximize": "ettr"})
     found = found_by(loaded, steps)
-    assert found.confirmation is not None
     assert found.confirmation.confirmed is confirmed
     (change,) = found.confirmation.trials[0].gain.values()
-    assert change is not None
-    assert change.mean == pytest.approx(gain)
+    assert present(change).mean == pytest.approx(gain)
 
 
 def test_the_document_has_no_answer_where_nothing_keeps_the_conditions(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from ettrick.sim.policies.recovery.full_restart import FullRestart
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 from tests.source_checks import size_law
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -560,8 +561,7 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
 def test_layout_and_engine_agree_on_the_hosts_of_a_replica() -> None:
     """What ``RankLayout`` calls a failure group is a block of positions."""
     one = seats_case(SHAPE, USUAL)
-    spec = one.scenario.jobs[0].parallelism
-    assert spec is not None
+    spec = present(one.scenario.jobs[0].parallelism)
     group = RankLayout(spec, 8).group_of_host
     assert np.array_equal(group, np.asarray(one.jobs[0].seats) // 4)
     assert group.tolist() == [0, 1, 2, 3] * 4

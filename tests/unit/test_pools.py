@@ -12,6 +12,7 @@ from ettrick.sim import catalog
 from ettrick.sim.prepare.services import services_of
 from ettrick.sim.scenario.fields import PathError
 from tests.cases import cases
+from tests.typed import present
 
 MODEL: dict[str, Any] = {
     "model": "llama3-8b",
@@ -55,8 +56,6 @@ def test_a_job_on_the_second_pool_is_modelled_with_it() -> None:
     case = prepared(cluster=pools("h100", "b200"), jobs=[first, second])
     alone = prepared(cluster=pools("b200"), jobs=[second])
     plan, wanted = case.jobs[1].plan, alone.jobs[0].plan
-    assert plan is not None
-    assert wanted is not None
     assert (plan.machine.chip, plan.machine.shares) == (wanted.machine.chip, wanted.machine.shares)
     assert plan.time == pytest.approx(wanted.time, rel=1e-9)
     # Its pace where it sits is 1, and that of the pool of the first job is below.
@@ -76,8 +75,7 @@ def test_check_says_which_pool_was_given() -> None:
         cluster=pools("h100", "b200"), jobs=[{**jobs[1], "partition": "new"}], partitions=partitions, streams=[stream]
     )
     assert not [line for line in case.warnings if "may start on" in line]
-    plan = case.jobs[0].plan
-    assert plan is not None
+    plan = present(case.jobs[0].plan)
     assert plan.machine.chip == catalog.accelerators()["b200"]
 
 
@@ -97,14 +95,11 @@ def test_what_is_held_is_what_is_drawn() -> None:
     cluster = pools("h100", "b200")
     case = prepared(cluster=cluster, jobs=[*jobs, {"name": "old", "gpus": 8, "step_time": "1 s", "partition": "old"}],
                     partitions=partitions, services=[{**SERVICE, "partition": "old"}])  # fmt: skip
-    facility = case.upkeep.facility
-    assert facility is not None
+    facility = present(case.upkeep.facility)
     chips = catalog.accelerators()
-    assert chips["h100"].node is not None
-    assert chips["b200"].node is not None
     # Three nodes of the first pool (one of the job, two of the service), and four of the second.
     assert facility.node.training == pytest.approx(
-        (3 * chips["h100"].node.training + 4 * chips["b200"].node.training) / 7
+        (3 * present(chips["h100"].node).training + 4 * present(chips["b200"].node).training) / 7
     )
 
 

@@ -17,6 +17,7 @@ from ettrick.analysis.ratios import provisioned, spending
 from ettrick.sim.failures.source import CAP, HEAT
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
+from tests.typed import present
 from tests.unit.test_engine_stores import HOST, software
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def test_capped_boards_train_as_was_measured(watts: int, pace: float) -> None:
     assert play(case, []).jobs[0].work == pytest.approx(1000 * pace, rel=1e-3)
     assert found.get(("degraded", CAP), 0.0) == pytest.approx(1000 * (1 - pace), abs=1)
     assert bool([line for line in case.warnings if line.startswith("power: jobs step at")]) == (watts < 700)
-    facility = case.upkeep.facility
-    assert facility is not None
+    facility = present(case.upkeep.facility)
     # Half a node of eight, and each board draws the difference less.
     assert facility.node.training == pytest.approx(4000 - 4 * (700 - watts))
 

@@ -35,6 +35,7 @@ from tests.harness import exactly, losses, play, prepared, seconds
 from tests.intervals import Z
 from tests.pace import one_in
 from tests.recovery_checks import check_recovery, mean_times
+from tests.typed import present
 
 EXACT = 1e-9
 
@@ -318,8 +319,7 @@ def test_a_copy_forgets_what_was_worked_out_from_the_original() -> None:
     first = HotSpare.model_validate({"use": "hot-spare", "initialize": "10 s"})
     assert first._fixed is not None
     second = first.model_copy(update={"initialize": Fixed.from_seconds(value=25.0)})
-    assert second._fixed is not None
-    assert second._fixed[0][0] == Stall(Bucket.INITIALIZE, 25.0)
+    assert present(second._fixed)[0][0] == Stall(Bucket.INITIALIZE, 25.0)
     law = Lognormal.from_seconds(median=8.0, sigma=1.0)
     assert law.ppf_one(0.5) == pytest.approx(8.0)
     assert law.scaled(2.0).ppf_one(0.5) == pytest.approx(16.0)

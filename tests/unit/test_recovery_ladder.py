@@ -25,6 +25,7 @@ from ettrick.sim.policies.recovery.base import ExpectedFailure
 from ettrick.sim.policies.recovery.ladder import Backoff, LadderMemory
 from tests.harness import exactly, losses, play, prepared, seconds
 from tests.recovery_checks import check_recovery, mean_times
+from tests.typed import present
 
 EXACT = 1e-9
 
@@ -172,8 +173,7 @@ def test_when_nothing_is_left() -> None:
     broken = ladder(IN_PROCESS, exhausted="20 min")
     assert broken.plan(*views(fault="switch"), None)[0] == (Requeue(1200.0),)
     assert ladder(IN_PROCESS, gives_up=True).plan(*views(fault="switch"), None)[0] == (Requeue(math.inf),)
-    usual = ladder(IN_PROCESS).exhausted
-    assert usual is not None
+    usual = present(ladder(IN_PROCESS).exhausted)
     assert usual.ppf_one(0.5) == pytest.approx(900.0)
     assert usual.ppf_one(0.95) == pytest.approx(4 * 3600.0, rel=1e-3)
     worked = LadderMemory((7,), 0, 2, 30.0)

@@ -45,6 +45,7 @@ from ettrick.analysis.results.run import document, render
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.validation.run import conventions
 from tests.cases import cases
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,8 +90,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
 
 def grids(section: Section | None) -> dict[str, TableBlock]:
     """Return the tables of a section by title, those of its pictures among them."""
-    assert section is not None
-    found = [item.table if isinstance(item, Figure) else item for item in section.items]
+    found = [item.table if isinstance(item, Figure) else item for item in present(section).items]
     return {grid.title: grid for grid in found if grid is not None}
 
 
@@ -102,8 +102,7 @@ def grids(section: Section | None) -> dict[str, TableBlock]:
 def test_a_scenario_of_twice_the_size_is_the_scenario_that_describes_it(change: tuple[str, ...]) -> None:
     """Twice the job, the nodes and the spares by hand has the same time between interruptions and the same ETTR."""
     small, large = prepared_of(*change), prepared_of(*change, *TWICE)
-    scaled = at_size(small, 1984)
-    assert scaled is not None
+    scaled = present(at_size(small, 1984))
     assert scaled.jobs[0].mtti == pytest.approx(large.jobs[0].mtti, rel=1e-12)
     assert sim.closed_form(scaled).shares == pytest.approx(sim.closed_form(large).shares, rel=1e-9)
     assert sim.closed_form(scaled).ettr != pytest.approx(sim.closed_form(small).ettr, rel=1e-3)
@@ -111,8 +110,7 @@ def test_a_scenario_of_twice_the_size_is_the_scenario_that_describes_it(change: 
 
 def test_hardware_fails_in_proportion_to_the_job_and_software_as_often_at_every_size() -> None:
     """At ten times the GPUs the rate is ten times that of the nodes plus once that of the job."""
-    rates = interruption_rates(prepared_of())
-    assert rates is not None
+    rates = present(interruption_rates(prepared_of()))
     day = 86400.0
     assert rates.growing * day == pytest.approx(124 * 6.5e-3, rel=1e-12)
     assert rates.fixed * day == pytest.approx(0.1, rel=1e-9)
@@ -121,13 +119,10 @@ def test_hardware_fails_in_proportion_to_the_job_and_software_as_often_at_every_
 
 def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: ReportData) -> None:
     """At the size of the job the curves are its own formula, and the simulated point stands beside it."""
-    section = frontier.scale_section(run)
-    assert section is not None
-    assert run.focus is not None
+    section = present(frontier.scale_section(run))
     between, shares = (item.chart for item in section.items if isinstance(item, Figure))
     job, form = run.focus.prepared.jobs[0], sim.closed_form(run.focus.prepared)
-    assert form.ettr is not None
-    for chart, value, size in ((between, job.mtti, 3600.0), (shares, form.ettr, 0.01)):
+    for chart, value, size in ((between, job.mtti, 3600.0), (shares, present(form.ettr), 0.01)):
         curve = chart.series[0]
         assert curve.y[curve.x.index(job.gpus)] == pytest.approx(value / size, rel=1e-9)
         assert list(curve.y) == sorted(curve.y, reverse=True)
@@ -163,9 +158,8 @@ def test_a_size_may_have_more_nodes_than_the_fabric() -> None:
     """Where parts of the fabric fail, a doubled job is asked about too, and larger jobs yield less."""
     leaf = "{use: component, name: leaf, part: leaf, rate: 1 per leaf-year, repair: 8 h}"
     prepared = prepared_of("cluster.fabric.spine.oversubscription=2", f"failures=[{leaf}, {SOFTWARE}]")
-    assert prepared.network is not None
     sizes = at_sizes(prepared)
-    assert sizes[-1].gpus > 8 * len(prepared.network.pool_of_node)
+    assert sizes[-1].gpus > 8 * len(present(prepared.network).pool_of_node)
     shares = [size.ettr or 0.0 for size in sizes]
     assert shares == sorted(shares, reverse=True)
     assert shares[-1] > 0
@@ -184,11 +178,9 @@ def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_writte
 def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_more() -> None:
     """The closed form of the scenario with that factor has the level; 30 s every 30 min leave 98.4 % at best."""
     found = Requirement(prepared_of())
-    factor = found.factor_for(0.97)
-    assert factor is not None
+    factor = present(found.factor_for(0.97))
     assert sim.closed_form(at_rate(prepared_of(), factor)).ettr == pytest.approx(0.97, abs=1e-3)
-    faster = Requirement(half_recovery(prepared_of())).factor_for(0.97)
-    assert faster is not None
+    faster = present(Requirement(half_recovery(prepared_of())).factor_for(0.97))
     assert faster < factor
     assert found.factor_for(1800 / 1830) is None
     assert found.factor_for(0.983) == math.inf
@@ -197,24 +189,21 @@ def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_m
 
 def simulated(run: ReportData, away: float, outside: float, *, name: str = "here", asked: float | None = None) -> Any:
     """Return the results of a run whose simulation is `away` from its formula [-], and of a study that asks a level."""
-    assert run.focus is not None
     content = copy.deepcopy(run.main)
     ettr = content["closed_form"]["ettr"] + away
     content["closed_form"]["simulated"] |= {"ettr": ettr, "outside_ci95": outside}
     answer = SimpleNamespace(use="threshold", data={"metric": "ettr", "along": "rate", "at_least": asked})
     sweep = None if asked is None else SimpleNamespace(answers=[SimpleNamespace(use="best", data={}), answer])
     return SimpleNamespace(
-        focus=ReplayedScenario(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep
+        focus=ReplayedScenario(name, present(run.focus).scenario, 2, RunDocument.model_validate(content)), sweep=sweep
     )
 
 
 def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier(run: ReportData) -> None:
     """More than a point from the simulation, and beyond chance, what the formula says of other rates is no guide."""
     near, chance = frontier.section(simulated(run, -0.004, 0.002)), frontier.section(simulated(run, -0.05, 0.0))
-    assert near is not None
-    assert chance is not None
-    assert near.title.startswith("By the formula, which is 0.4 percentage points off here, ")
-    assert chance.title.startswith("By the formula, 9")
+    assert present(near).title.startswith("By the formula, which is 0.4 percentage points off here, ")
+    assert present(chance).title.startswith("By the formula, 9")
     assert frontier.section(simulated(run, 0.05, 0.04)) is None
     assert frontier.section(simulated(run, -0.5, 0.49)) is None
 
@@ -225,11 +214,9 @@ def test_no_frontier_and_no_sizes_without_failures_or_without_a_formula(tmp_path
     assert frontier.section(ran(tmp_path, "failures=[]")) is None
     job = "jobs=[{name: train, gpus: 992, step_time: 10 s, parallelism: {data: 992}}]"
     without = ran(tmp_path, job, "recovery={use: restart-smaller, launch: 1 min}", replications=1)
-    assert without.focus is not None
-    assert sim.closed_form(without.focus.prepared).ettr is None
+    assert sim.closed_form(present(without.focus).prepared).ettr is None
     assert frontier.section(without) is None
-    section = frontier.scale_section(without)
-    assert section is not None
+    section = present(frontier.scale_section(without))
     assert [series.name for series in section.items[1].chart.series] == ["simulated"]  # type: ignore[union-attr]
 
 
@@ -412,10 +399,8 @@ def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(
     """Measured, assumed and chosen inputs, what they do together, noise and both: 100 %, also of noisy estimates."""
     first = {"spares.hot": 0.2, "failures.0.rate": 0.2, "recovery.initialize": 0.1, "repair.time": sums_to - 0.5}
     report_data = sensitivity(tmp_path, first)
-    section = basis.basis_section(report_data)
-    assert section is not None
-    assert report_data.study is not None
-    shares = basis._shares(report_data.of("sensitivity.json") or {}, report_data.study.study.vary)
+    section = present(basis.basis_section(report_data))
+    shares = basis._shares(report_data.of("sensitivity.json") or {}, present(report_data.study).study.vary)
     parts = {name: 100 * share for name, share in (shares or {}).items()}
     assert sum(parts.values()) == pytest.approx(100, rel=1e-12)
     assert min(parts.values()) >= -1e-12
@@ -431,8 +416,7 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
     """The title counts every input that is not left out once; there is no share of any variance."""
     report_data = sensitivity(tmp_path, {})
     report_data.main["indices"], report_data.main["indices_missing"] = None, "one input alone"
-    section = basis.basis_section(report_data)
-    assert section is not None
+    section = present(basis.basis_section(report_data))
     total = sum(one.basis != "default" for _, one in basis.all_inputs(report_data))
     assert section.title.startswith(f"{total} inputs: ")
     assert sum(int(count) for count in re.findall(r"[:,d] (\d+) ", section.title)) == total
@@ -454,8 +438,7 @@ def test_a_basis_that_somebody_vouches_for_needs_to_say_who(basis_of_axis: str) 
 
 def validated() -> dict[str, Any]:
     """Return the recorded run of two groups, in which one row has failed."""
-    content = validation.recorded()
-    assert content is not None
+    content = present(validation.recorded())
     found = documents.plain(content)
     found["groups"] = [group for group in found["groups"] if group["name"] in ("daly", "meta_rsc")]
     found["groups"][0]["rows"][0] |= {"verdict": "fail", "reason": "because we say so"}
@@ -469,8 +452,7 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     """Every row with all its cells, every paper, input and reason of a tolerance, what is left out, and what failed."""
     content = validated()
     report_data = ReportData(FolderResults(tmp_path, "validate", {"validate.json": content}))
-    section = validation.section(report_data)
-    assert section is not None
+    section = present(validation.section(report_data))
     tables = grids(section)
     cells = {cell for grid in tables.values() for row in grid.rows for cell in row}
     worded = "\n".join(cells)
@@ -495,8 +477,7 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     total = sum(content["counts"].values())
     assert section.title == f"{total - 1} of {total} comparisons are within their limits"
     assert f"1 of {total} rows failed: {content['groups'][0]['rows'][0]['id']}" in section.text
-    picture = validation.opening(report_data).picture
-    assert picture is not None
+    picture = present(validation.opening(report_data).picture)
     largest = [bar.values[0] for bar in picture.chart.rows]
     assert all(value is not None and 0 < value <= 100 for value in largest)
 

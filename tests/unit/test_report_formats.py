@@ -38,7 +38,7 @@ from ettrick.analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
 from tests.report_sample import CHARTS, picture, report
-from tests.typed import sweep_of
+from tests.typed import present, sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,8 +85,7 @@ FOUR = [
 
 def test_explorer_data_are_those_of_the_results() -> None:
     """Numbers are means, intervals, bands and quantiles in the unit of people, texts those of answers."""
-    data = explorer_data(a_sweep(FOUR))
-    assert data is not None
+    data = present(explorer_data(a_sweep(FOUR)))
     assert [metric["unit"] for metric in data["metrics"]] == ["%", "days"]
     assert [axis["key"] for axis in data["axes"]] == ["interval", "store"]  # what does not differ is left out
     assert data["unknown"] == ["failure rate"]
@@ -100,8 +99,7 @@ def test_explorer_data_are_those_of_the_results() -> None:
 
 def test_explorer_axes_with_numbers_are_in_their_order() -> None:
     """Values that have numbers stand in their order, however the study listed them, and cells point at their values."""
-    data = explorer_data(a_sweep(FOUR))
-    assert data is not None
+    data = present(explorer_data(a_sweep(FOUR)))
     assert data["axes"][0]["values"] == ("10 min", "1 h")
     assert data["axes"][0]["numbers"] == (600.0, 3600.0)
     assert data["axes"][1]["numbers"] is None
@@ -110,8 +108,7 @@ def test_explorer_axes_with_numbers_are_in_their_order() -> None:
 
 def test_explorer_says_why_there_is_no_mean() -> None:
     """A cell that cannot run, and a mean that the runs do not support, have no number and a reason."""
-    data = explorer_data(a_sweep(FOUR))
-    assert data is not None
+    data = present(explorer_data(a_sweep(FOUR)))
     assert data["cells"][3]["numbers"] == [None, None]
     assert data["cells"][3]["texts"][0][4] == "infeasible: too few nodes"
     assert data["cells"][1]["numbers"][1] is None
@@ -120,8 +117,7 @@ def test_explorer_says_why_there_is_no_mean() -> None:
 
 def test_explorer_starts_where_the_answer_is() -> None:
     """Along the axis with numbers, a line for each of the others, at the values of the best cell."""
-    data = explorer_data(a_sweep(FOUR))
-    assert data is not None
+    data = present(explorer_data(a_sweep(FOUR)))
     assert data["start"] == {"x": 0, "series": 1, "at": [0, 0]}
 
 
@@ -141,8 +137,7 @@ def test_a_thousand_cells_are_small() -> None:
         )
         values, numbers = cell["values"] | {"interval": f"{number + 1} s"}, cell["numbers"] | {"interval": number + 1.0}
         cells.append(cell | {"values": values, "numbers": numbers})
-    data = explorer_data(a_sweep(cells))
-    assert data is not None
+    data = present(explorer_data(a_sweep(cells)))
     assert len(data["cells"]) == 1000
     assert [axis["few"] for axis in data["axes"]] == [False]
     assert len(json.dumps(data)) < 1e6
@@ -485,8 +480,7 @@ def test_a_table_of_many_places_says_how_many_it_shows() -> None:
 
     x = tuple(float(place) for place in range(1000))
     chart = Curves("It grows", ChartAxis("x"), ChartAxis("y"), (Series("", x, x),))
-    table = figure_table(Figure("key", chart, "alt"))
-    assert table is not None
+    table = present(figure_table(Figure("key", chart, "alt")))
     assert table.rows[0][0] == "0.0"
     assert table.rows[-1][0] == "999.0"
     assert f"{len(table.rows)} of 1,000 places are shown" in table.note

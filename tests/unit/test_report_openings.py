@@ -19,6 +19,7 @@ from ettrick.analysis.page.report_data import ReportData, read_results
 from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, ranged, total, worded
 from tests.report_sample import SMALL, YAML, call
 from tests.trace_numbers import check_number, check_opening, check_words, quotes
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -289,8 +290,7 @@ def test_a_resolved_change_leads_and_bars_end_where_changes_do(folders: dict[str
 
     found = edited(folders["sensitivity"], tmp_path / "mixed", change)
     assert " raises it by 0.5 to 1.5 percentage points" in plain(found.answer)
-    assert found.picture is not None
-    assert found.picture.chart.swings[0].high[1] == pytest.approx(6.0)
+    assert present(found.picture).chart.swings[0].high[1] == pytest.approx(6.0)
 
 
 def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -441,9 +441,6 @@ def test_digits_have_a_source(folder: Path) -> None:
 def test_arithmetic_keeps_places(folder: Path) -> None:
     """Whatever is reckoned from places can be followed back, each place named once."""
     share, gpus, low = PLACES.at("share"), PLACES.at("gpus"), PLACES.at("found", "ci95", 0)
-    assert share is not None
-    assert gpus is not None
-    assert low is not None
     for found in (
         (1 - share) * gpus,
         (share - low) * gpus / (share * 3600.0),
@@ -453,8 +450,7 @@ def test_arithmetic_keeps_places(folder: Path) -> None:
     ):
         check_number(number(found, COUNT), folder)
         assert len(set(found.sources)) == len(found.sources)
-    amount = total([share, gpus, share])
-    assert amount is not None
+    amount = present(total([share, gpus, share]))
     assert amount.value == pytest.approx(2 * 0.93141 + 16384)
     assert len(amount.sources) == 2
 
@@ -462,16 +458,13 @@ def test_arithmetic_keeps_places(folder: Path) -> None:
 def test_intervals_without_width_are_not_shown() -> None:
     """Runs that were all equal say nothing of others: no interval stands beside their mean."""
     still, found = PLACES.estimate("still", interval="ci95"), PLACES.estimate("found", interval="ci95")
-    assert still is not None
-    assert found is not None
-    assert plain(worded(still, PERCENT)) == "25 %"
-    assert plain(worded(found, PERCENT)) == "25 % (20 to 30)"
+    assert plain(worded(present(still), PERCENT)) == "25 %"
+    assert plain(worded(present(found), PERCENT)) == "25 % (20 to 30)"
 
 
 def test_ends_are_ordered_after_a_change_of_sign() -> None:
     """What is lost has the ends of what is kept, the other way round."""
-    found = PLACES.estimate("found", interval="ci95")
-    assert found is not None
+    found = present(PLACES.estimate("found", interval="ci95"))
     lost = found.changed(lambda share: 1 - share)
     assert lost.interval == (0.7, 0.8)
 

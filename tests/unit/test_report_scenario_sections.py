@@ -28,6 +28,7 @@ from ettrick.sim.units import DAY
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import SEED
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,8 +81,7 @@ def made(focus: ReplayedScenario | None, name: str) -> Section | None:
 
 def chart_of(focus: ReplayedScenario, name: str) -> Any:
     """Return the first chart of a section about a scenario."""
-    found = made(focus, name)
-    assert found is not None
+    found = present(made(focus, name))
     return next(item.chart for item in found.items if isinstance(item, Figure))
 
 
@@ -106,8 +106,7 @@ def texts(section: Section) -> list[str]:
         if isinstance(item, Figure):
             found += [item.key, item.alt, item.caption, getattr(item.chart, "title", "a cluster")]
         for row in grid.rows if grid is not None else ():
-            assert grid is not None
-            assert len(row) == len(grid.columns)
+            assert len(row) == len(present(grid).columns)
             found += [cell for cell in row if cell]
     return found
 
@@ -138,8 +137,7 @@ def test_intervals_of_the_waterfall_hold_their_changes() -> None:
 @cases("case", CASES)
 def test_the_cluster_adds_up(case: str) -> None:
     """The parts of the whole cluster come to 100 %."""
-    chart = cluster_bar([GpuTime(*shares) for shares in focus_of(case).document.cluster_shares.items()])
-    assert chart is not None
+    chart = present(cluster_bar([GpuTime(*shares) for shares in focus_of(case).document.cluster_shares.items()]))
     assert math.fsum(part.amount for part in chart.parts) == pytest.approx(100)
     assert all(part.amount > 0 for part in chart.parts)
 
@@ -190,10 +188,8 @@ def test_many_causes_are_summed() -> None:
 def test_the_table_of_losses_has_totals_and_money() -> None:
     """The last row and the column of totals say what everything comes to, and what that is worth at 2.50 an hour."""
     focus = focus_of("small")
-    found = made(focus, "losses")
-    assert found is not None
-    grid = found.items[0].table  # type: ignore[union-attr]
-    assert grid is not None
+    found = present(made(focus, "losses"))
+    grid = present(found.items[0].table)  # type: ignore[union-attr]
     lost = sum(sum(row.values()) for row in documents.plain(focus.document)["loss_gpu_s"].values()) / 3600
     row = dict(zip([column.head for column in grid.columns], grid.rows[-1], strict=True))
     assert row["cause"] == "all causes"
@@ -205,8 +201,7 @@ def test_the_table_of_losses_has_totals_and_money() -> None:
 def test_exceedance_by_hand() -> None:
     """Of ten seconds, eight with none of 16 nodes down and two with three: pooled, and with its mean of 0.6."""
     results: Any = [SimpleNamespace(down_times={0: 6.0}), SimpleNamespace(down_times={0: 2.0, 3: 2.0})]
-    found = capacity.exceedance_of(results, 16)
-    assert found is not None
+    found = present(capacity.exceedance_of(results, 16))
     assert found.simulated[:4].tolist() == pytest.approx([0.2, 0.2, 0.2, 0.0])
     assert found.simulated.sum() == pytest.approx(0.6)
     assert found.independent.sum() == pytest.approx(0.6)
@@ -221,14 +216,11 @@ def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> Non
     outages = tuple(Outage(node, DAY, 2 * DAY, 1) for node in range(4))
     one = SimpleNamespace(down_times={0: DAY}, outages=())
     results: Any = [*4 * [one], SimpleNamespace(down_times={0: DAY, 4: DAY}, outages=outages)]
-    found = capacity.exceedance_of(results, 16)
-    assert found is not None
-    assert found.daily is not None
+    found = present(capacity.exceedance_of(results, 16))
     from scipy.stats import binom
 
-    assert found.daily == pytest.approx(binom.sf(np.arange(17), 16, 0.25) / 6, abs=1e-12)
-    fewer = capacity.exceedance_of(results[1:], 16)
-    assert fewer is not None
+    assert present(found.daily) == pytest.approx(binom.sf(np.arange(17), 16, 0.25) / 6, abs=1e-12)
+    fewer = present(capacity.exceedance_of(results[1:], 16))
     assert fewer.daily is None
 
 
@@ -236,10 +228,8 @@ def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     """No more than so many for 99 % of the time is where the curve falls to 1 %, simulated and binomial."""
     focus = focus_of("week")
     nodes = focus.prepared.nodes
-    found = capacity.exceedance_of(focus.ensemble.results, nodes)
-    down = nodes_down(focus.ensemble.down_times, nodes)
-    assert found is not None
-    assert down is not None
+    found = present(capacity.exceedance_of(focus.ensemble.results, nodes))
+    down = present(nodes_down(focus.ensemble.down_times, nodes))
     assert found.simulated.sum() == pytest.approx(down.mean)
     for name, level in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
         assert int(np.argmax(found.simulated <= 1 - level)) == getattr(down, name)
@@ -258,8 +248,7 @@ def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray
         each.append(
             [sum(time for down, time in result.down_times.items() if down > level) / total for level in range(count)]
         )
-    found = capacity.exceedance_of(results, prepared.nodes)
-    assert found is not None
+    found = present(capacity.exceedance_of(results, prepared.nodes))
     assert found.simulated[:count] == pytest.approx(np.mean(each, axis=0))
     return np.array(each), found.independent[:count]
 
@@ -269,12 +258,10 @@ def test_independent_nodes_are_binomial() -> None:
     """Nodes that fail one by one are within 1e-6 intervals of the binomial law; racks of four are far outside."""
     each, theory = shares_above(3, [report_sample.SMALL["failures"][0]])
     for column, expected in zip(each.T, theory, strict=True):
-        interval = mean_interval(column, 1 - 1e-6)
-        assert interval is not None
+        interval = present(mean_interval(column, 1 - 1e-6))
         assert interval[0] <= expected <= interval[1]
     each, theory = shares_above(3, [RACKS])
-    interval = mean_interval(each[:, 2], 1 - 1e-6)
-    assert interval is not None
+    interval = present(mean_interval(each[:, 2], 1 - 1e-6))
     assert interval[0] > theory[2]
 
 
@@ -313,10 +300,8 @@ def step_of(time: float, breakdown: dict[str, float]) -> StepSummary:
 
 def test_the_parts_of_a_step_come_to_its_time() -> None:
     """In seconds from one second on, else in milliseconds; what takes no time is no part; the title has the shares."""
-    short = step.step_stack(step_of(1.0 - 1e-12, BREAKDOWN))
-    long = step.step_stack(step_of(3.0, {name: 3 * time for name, time in BREAKDOWN.items()}))
-    assert short is not None
-    assert long is not None
+    short = present(step.step_stack(step_of(1.0 - 1e-12, BREAKDOWN)))
+    long = present(step.step_stack(step_of(3.0, {name: 3 * time for name, time in BREAKDOWN.items()})))
     assert (short.unit, sum(part.amount for part in short.parts)) == ("ms", pytest.approx(1000))
     assert (long.unit, sum(part.amount for part in long.parts)) == ("s", pytest.approx(3))
     assert len(long.parts) == 9
@@ -340,7 +325,6 @@ def test_without_a_formula_the_reason_is_given() -> None:
     focus = ReplayedScenario("x", scenario, 1)
     formula = focus.document.closed_form.model_copy(update={"ettr": None, "reasons": ["no formula for this"]})
     known = focus.document.model_copy(update={"closed_form": formula})
-    found = made(ReplayedScenario("x", scenario, 1, known), "closed_form")
-    assert found is not None
+    found = present(made(ReplayedScenario("x", scenario, 1, known), "closed_form"))
     assert found.title == "No formula applies to this scenario"
     assert found.text == ("no formula for this",)

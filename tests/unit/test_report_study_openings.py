@@ -22,7 +22,7 @@ from ettrick.analysis.page.sourced import RUN, SourcedEstimate, SourcedNumber, S
 from ettrick.analysis.results.run import plain as plain_data
 from tests import trace_numbers
 from tests.cases import cases
-from tests.typed import sweep_of
+from tests.typed import present, sweep_of
 
 if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import AnswerText
@@ -200,7 +200,6 @@ def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None
         return SourcedEstimate(*(SourcedNumber(one, ("run.json#/a",)) for one in (value, value - half, value + half)))
 
     found = between(mean(0.9, 0.03), mean(0.5, 0.04))
-    assert found.interval is not None
     for correlation in (-1.0, 0.0, 1.0):
         half = math.sqrt(0.03**2 + 0.04**2 - 2 * correlation * 0.03 * 0.04)
         assert found.interval[0] <= 0.4 - half + 1e-12
@@ -229,8 +228,7 @@ def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
     assert len(text.split()) <= WORDS
     assert "today in 2 of 4 combinations" in text
     assert text.index("2 of 4") < text.index("“warm” and 16 hot spares: up to 2.50") < text.index("MTBF 10.0 times")
-    assert found.table is not None
-    assert [row[2] for row in found.table.rows] == ["up to 2.50", "up to 1.50", "up to 0.500", "up to 0.100"]
+    assert [row[2] for row in present(found.table).rows] == ["up to 2.50", "up to 1.50", "up to 0.500", "up to 0.100"]
     assert found.cell == chosen_cells(sweep_of(content))[0]  # type: ignore[index]
 
 
@@ -250,8 +248,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
             trace_numbers.check_words(words, folder, known)
             assert plain(words)
         assert len(plain(one.answer).split()) <= WORDS
-        picture = one.picture("A title")
-        assert picture is not None
+        picture = present(one.picture("A title"))
         assert (picture.chart.title, picture.key) == ("A title", "the-answer")
 
 
@@ -279,8 +276,7 @@ def test_what_the_data_do_not_support_is_left_out(folder: Path) -> None:
 def test_the_picture_has_the_values_of_the_cells(folder: Path) -> None:
     """A curve goes through the means of its cells, in percent."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    picture = opening(ReportData(read_results(folder))).picture
-    assert picture is not None
+    picture = present(opening(ReportData(read_results(folder))).picture)
     drawn = sorted(value for series in picture.chart.series for value in series.y)
     means = sorted(100 * cell["metrics"]["ettr"]["mean"] for cell in content["cells"] if cell["status"] == "ok")
     assert drawn == pytest.approx(means)
@@ -358,8 +354,7 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
     assert text.endswith("At exactly the central values 8 hot spares would do.")
     assert "one of 2 draws" in plain(found.doubt)
     assert found.cell == 1
-    picture = found.picture("A title")
-    assert picture is not None
+    picture = present(found.picture("A title"))
     assert picture.chart.series[0].y == (50, 100, 100)
     assert "any evaluated value is enough" in plain(answers_of(SourceDocument(RUN, sweep_of(content)))[0][1].answer)
 

@@ -43,7 +43,7 @@ from ettrick.analysis.statistics.differences import difference
 from ettrick.sim import JOB_BUCKETS, NO_FLEET
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import PROVENANCE, sweep_of
+from tests.typed import PROVENANCE, present, sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ vary:
   interval: {path: checkpoint.tiers.0.interval, title: interval, choices: [10 min, 30 min, 2 h]}
   rate: {path: failures.0.scale, title: failure rate, distribution: {use: counted, events: 20}}
 metrics: [ettr, time_to_work, p_finish_by, mtti, cost]
-replications: 3
+replications: 2
 questions:
   - {use: best}
   - {use: compare, axis: spares.hot}
@@ -128,12 +128,6 @@ def of_document(name: str, content: dict[str, Any], **others: Any) -> ReportData
     """Return the material of documents that were written by hand."""
     kind = {RUN: "sweep", COMPARE: "compare", SENSITIVITY: "sensitivity", OPTIMIZE: "optimize"}[name]
     return ReportData(FolderResults(Path("nowhere"), kind, {name: content, **others}))
-
-
-def made(found: Section | None) -> Section:
-    """Return a section that must be there."""
-    assert found is not None
-    return found
 
 
 def pictures(section: Section) -> dict[str, Figure]:
@@ -259,7 +253,7 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
 
 def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, ReportData]) -> None:
     """Each question is worded once: the sentences of the document stand in the section, and each has its table."""
-    section = made(curves.answers_section(materials["study"]))
+    section = present(curves.answers_section(materials["study"]))
     content = materials["study"].main
     document = [text for answer in content["answers"] if answer["data"].get("metric") != "p_finish_by"
                 for text in answer["sentences"]]  # fmt: skip
@@ -271,7 +265,7 @@ def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, 
 def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     """Of more than sixty combinations the table has the best, best first, and says where the others are."""
     content = study({"x": numbers(*range(1, 12)), "y": numbers(*range(1, 12))}, lambda x, y: 0.5 + 0.001 * x + 0.02 * y)
-    section = made(curves.answers_section(of_document(RUN, content)))
+    section = present(curves.answers_section(of_document(RUN, content)))
     (table,) = section.items
     assert isinstance(table, TableBlock)
     best = sorted(content["cells"], key=lambda cell: -cell["metrics"]["ettr"]["mean"])[:MOST_ROWS]
@@ -282,7 +276,7 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
 def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None:
     """A combination that cannot run is in the table, with the reason."""
     report_data = materials["infeasible"]
-    table = made(curves.answers_section(report_data)).items[-1]
+    table = present(curves.answers_section(report_data)).items[-1]
     assert isinstance(table, TableBlock)
     bad = [cell for cell in report_data.main["cells"] if cell["status"] != "ok"]
     assert bad
@@ -293,7 +287,7 @@ def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None
 def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, ReportData]) -> None:
     """Means, differences and distances to the best are those of compare.json, in percent and points."""
     content = materials["compare"].main
-    found = pictures(made(compare.section(materials["compare"])))
+    found = pictures(present(compare.section(materials["compare"])))
     metric, variants = content["headline"], content["variants"]
     size = shown(metric, [variant["metrics"][metric]["mean"] for variant in variants.values()]).form.size
     means = found["comparison"].chart
@@ -301,8 +295,7 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
     for row in means.rows:
         assert row.mean == pytest.approx(variants[row.name]["metrics"][metric]["mean"] / size)
     first_screen = compare.opening(materials["compare"])
-    assert first_screen.picture is not None
-    apart = first_screen.picture.chart
+    apart = present(first_screen.picture).chart
     assert [row.name for row in apart.rows] == [name for name in content["order"] if name != content["first"]]
     for row in apart.rows:
         change = variants[row.name]["difference"][metric]
@@ -321,7 +314,7 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
     group = {"at": {}, "best": order[0]["at"], "may_be_best": [order[1]["at"]], "order": order, "replications": 8}
     data = {"metric": "ettr", "groups": [group | {"replications_to_resolve": 9}]}
     content["answers"] = [{"use": "best", "sentences": [], "data": data}]
-    table = made(curves.answers_section(of_document(RUN, content))).items[0]
+    table = present(curves.answers_section(of_document(RUN, content))).items[0]
     assert isinstance(table, TableBlock)
     assert [(row[0], row[2], row[3]) for row in table.rows] == [
         ("neighbour", "0", "may be the best"),
@@ -338,7 +331,7 @@ def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Repo
     title = "Other keys in which the variants differ"
 
     def tables() -> list[TableBlock]:
-        found = made(compare.section(of_document(COMPARE, content)))
+        found = present(compare.section(of_document(COMPARE, content)))
         return [item for item in found.items if isinstance(item, TableBlock) and item.title == title]
 
     (table,) = tables()
@@ -354,11 +347,11 @@ def test_a_comparison_tells_stores_from_the_recovery(materials: dict[str, Report
     first, second, third = content["variants"]
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["stores"] = {second: {"without": third, "gain": change, "rest": change | {"mean": 0.01, "ci95": None}}}
-    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    text = " ".join(present(compare.section(of_document(COMPARE, content))).notes)
     assert f"{second}: the checkpoint stores of its preset make +2.0 percentage points" in text
     assert f"; without them the difference to {first} is +1.00 percentage points" in text
     content["stores"] = {first: {"without": third, "gain": change, "rest": None}}
-    text = " ".join(made(compare.section(of_document(COMPARE, content))).notes)
+    text = " ".join(present(compare.section(of_document(COMPARE, content))).notes)
     assert f"{first}: the checkpoint stores of its preset make +2.0 percentage points" in text
     assert "without them" not in text
 
@@ -371,9 +364,11 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     content |= {"ranking": None, "order": [second, first]}
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["variants"][second]["difference"][content["headline"]] = change
-    assert made(compare.section(of_document(COMPARE, content))).title.startswith(f"{second} has 2.0 percentage points")
+    assert present(compare.section(of_document(COMPARE, content))).title.startswith(
+        f"{second} has 2.0 percentage points"
+    )
     change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
-    section = made(compare.section(of_document(COMPARE, content)))
+    section = present(compare.section(of_document(COMPARE, content)))
     assert "cannot be distinguished" in section.title
     assert any("about 90 replications" in note for note in section.notes)
 
@@ -385,7 +380,7 @@ def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: di
     content = json.loads(re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], json.dumps(content)))
     none = {"mean": 0.0, "ci95": [0.0, 0.0]}
     content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
-    section = made(compare.section(of_document(COMPARE, content)))
+    section = present(compare.section(of_document(COMPARE, content)))
     assert section.title.startswith("a, b and c have the same ")
     assert "recovery.use=" not in " ".join(texts(section))
 
@@ -416,8 +411,7 @@ def test_bridges_close() -> None:
             runs(generator.exponential(1.0, (count, len(JOB_BUCKETS))) * generator.exponential(1e7, (count, 1)))
             for _ in range(2)
         )
-        found = bridge_of(first, second)
-        assert found is not None
+        found = present(bridge_of(first, second))
         for steps in (found.steps, found.drawn):
             assert found.before + sum(step.gain for step in steps) == pytest.approx(found.after, abs=1e-12)
 
@@ -434,12 +428,10 @@ def test_small_steps_are_drawn_together_with_an_interval_of_their_own() -> None:
     other[:, 2] += noise
     other[:, 3] -= noise - 5.0
     other[:, 0] += shares[:, 1:].sum(axis=1) - other[:, 1:].sum(axis=1)
-    found = bridge_of(runs(shares), runs(other))
-    assert found is not None
+    found = present(bridge_of(runs(shares), runs(other)))
     assert [step.bucket for step in found.drawn] == [JOB_BUCKETS[1], JOB_BUCKETS[4], "others"]
     total = shares[0].sum()
-    rest = found.drawn[-1].difference
-    assert rest is not None
+    rest = present(found.drawn[-1].difference)
     assert rest.mean == pytest.approx(-5.0 / total, rel=1e-6)
     assert rest.ci95 is None, "together they are the same in all replications"
 
@@ -450,11 +442,9 @@ def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
     held, trials = 0, 0
     for _ in range(60):
         first, second, truth = drawn(generator, 8)
-        found = bridge_of(first, second)
-        assert found is not None
+        found = present(bridge_of(first, second))
         for step in found.steps:
-            assert step.difference is not None
-            low, high = step.difference.ci95
+            low, high = present(step.difference).ci95
             held += low <= truth[JOB_BUCKETS.index(step.bucket)] <= high
             trials += 1
     # Four standard deviations of a binomial; buckets of one replication are independent here.
@@ -464,8 +454,7 @@ def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
 def test_equal_scenarios_have_no_steps() -> None:
     """A scenario beside itself gains nothing, nowhere."""
     shares = runs(np.random.default_rng(5).exponential(1.0, (4, len(JOB_BUCKETS))))
-    found = bridge_of(shares, shares)
-    assert found is not None
+    found = present(bridge_of(shares, shares))
     assert found.steps == ()
 
 
@@ -474,12 +463,13 @@ def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, R
     """Its ends are the ETTR of both scenarios, and each step the difference of their shares of a bucket."""
     report_data = materials[folder]
     focus, against = report_data.focus, report_data.against
-    assert focus is not None
-    assert against is not None
-    section = made(compare.bridge_section(report_data))
+    section = present(compare.bridge_section(report_data))
     chart = pictures(section)["bridge"].chart
     assert isinstance(chart, Waterfall)
-    ours, theirs = documents.plain(focus.document)["time_shares"], documents.plain(against.document)["time_shares"]
+    ours, theirs = (
+        documents.plain(present(focus).document)["time_shares"],
+        documents.plain(present(against).document)["time_shares"],
+    )
     assert chart.start[1] == pytest.approx(100 * theirs["productive"], abs=1e-10)
     assert chart.end[1] == pytest.approx(100 * ours["productive"], abs=1e-10)
     for change in chart.changes:
@@ -502,7 +492,7 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
         sweep=report_data.sweep,
         main=report_data.main,
     )
-    worded = " ".join(map(plain, made(compare.bridge_section(fake)).text))
+    worded = " ".join(map(plain, present(compare.bridge_section(fake)).text))
     assert "not of the same size" in worded
     assert "GPU-hours [" not in worded
 
@@ -510,7 +500,7 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
 def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
     """A line for each combination of the other axes, its places in the unit of the labels."""
     content = study({"kind": WORDS, "every": numbers(1, 4, 16, unit="min")}, lambda kind, x: 0.9 - x * 1e-5 * len(kind))
-    (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
+    (picture,) = pictures(present(curves.section(of_document(RUN, content)))).values()
     chart = picture.chart
     assert isinstance(chart, Curves)
     assert [series.name for series in chart.series] == ["none", "own node", "neighbour"]
@@ -525,7 +515,7 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
 
 def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, ReportData]) -> None:
     """A threshold is a level of the curves of its metric along its axis, and of no others."""
-    found = pictures(made(curves.section(materials["study"])))
+    found = pictures(present(curves.section(materials["study"])))
     along = found["ettr-along-interval"].chart
     assert along.levels == ((60.0, "at least 60 %"),)
     assert all(not picture.chart.levels for key, picture in found.items() if not key.startswith("ettr"))
@@ -534,7 +524,7 @@ def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, Re
 def test_axes_of_words_become_rows() -> None:
     """Without an axis of numbers every combination is a row of intervals."""
     content = study({"kind": WORDS}, lambda kind: 0.5 + 0.01 * len(kind))
-    (picture,) = pictures(made(curves.section(of_document(RUN, content)))).values()
+    (picture,) = pictures(present(curves.section(of_document(RUN, content)))).values()
     assert isinstance(picture.chart, Intervals)
     rows = picture.chart.rows
     assert [row.name for row in rows] == ["none", "own node", "neighbour"]
@@ -560,7 +550,7 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
 def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, ReportData]) -> None:
     """Each cell is shaded by its mean and shows it; what cannot run has no shade and says so."""
     content = materials["infeasible"].main
-    (picture,) = pictures(made(curves.heat_maps_section(materials["infeasible"]))).values()
+    (picture,) = pictures(present(curves.heat_maps_section(materials["infeasible"]))).values()
     chart = picture.chart
     assert isinstance(chart, HeatMap)
     for (row, column), value, text in zip(
@@ -583,7 +573,7 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
     (answer,) = (answer for answer in content["answers"] if answer["use"] == "pareto")
-    picture = pictures(made(curves.answers_section(materials["study"])))["answer-4"]
+    picture = pictures(present(curves.answers_section(materials["study"])))["answer-4"]
     chart = picture.chart
     assert isinstance(chart, FrontChart)
     assert len(chart.points) == len(content["cells"])
@@ -634,12 +624,10 @@ def test_a_share_is_finished_by_the_first_time_that_has_it() -> None:
 def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, ReportData]) -> None:
     """Chances at the deadline are those of the rows of results.csv, the draws of unknown inputs together."""
     report_data = materials["study"]
-    section = made(finish.section(report_data))
+    section = present(finish.section(report_data))
     picture = pictures(section)["finish"]
     assert picture.chart.edges == ((9 / 24, "deadline: 0.375 days"),)
-    assert picture.table is not None
-    focus = report_data.focus
-    assert focus is not None
+    focus = present(report_data.focus)
     best = next(
         cell["values"]
         for cell in report_data.main["cells"]
@@ -651,7 +639,7 @@ def test_the_end_of_a_study_is_that_of_its_table(materials: dict[str, ReportData
     for row, value in zip(picture.table.rows, report_data.main["axes"][along]["values"], strict=True):
         mine = [line for line in report_data.table if line["draw"] != "0" and line[along] == value["label"]
                 and line[other] == best[other]]  # fmt: skip
-        assert len(mine) == 20 * 3
+        assert len(mine) == 20 * 2
         in_time = sum(float(line["p_finish_by"]) for line in mine)
         assert float(row[1].removesuffix(" %")) == pytest.approx(100 * in_time / len(mine), abs=0.051)
     assert any("failure rate" in note for note in section.notes)
@@ -711,7 +699,7 @@ def no_sweep(content: dict[str, Any]) -> Any:
 
 def test_a_tornado_has_the_changes_of_the_document() -> None:
     """Both ends of what is unknown; of several choices the lowest and the highest change, in order of the input."""
-    chart = pictures(made(drivers.section(no_sweep(sensitivity()))))["tornado"].chart
+    chart = pictures(present(drivers.section(no_sweep(sensitivity()))))["tornado"].chart
     assert isinstance(chart, TornadoChart)
     rate, spares = chart.swings
     assert (rate.low[0], rate.high[0]) == ("0.5", "2")
@@ -732,7 +720,7 @@ def test_a_tornado_names_the_largest_change_that_is_resolved() -> None:
         for move, mean in zip(swing["moves"], changes, strict=True):
             move["change"] = change(mean, 0.001 if mean in (0.01, 0.04) else 0.1)
     content["tornado"].append(other)
-    title = made(drivers.section(no_sweep(content))).title
+    title = present(drivers.section(no_sweep(content))).title
     assert title.startswith("Other from 1 to 0.5 changes ETTR by +4")
     assert title.endswith("the most that is resolved")
 
@@ -746,7 +734,7 @@ def test_a_picture_has_the_values_that_change_most() -> None:
 
 def test_shares_of_the_variance_are_those_of_the_document() -> None:
     """First-order and total indices with their intervals, and a table that adds up to all of the variance."""
-    section = made(drivers.variance_section(no_sweep(sensitivity())))
+    section = present(drivers.variance_section(no_sweep(sensitivity())))
     assert isinstance(section.items[0], TableBlock)
     assert [row[1].partition(" ")[0] for row in section.items[0].rows] == ["50", "30", "20"]
     bars = pictures(section)["variance-by-input"].chart
@@ -760,11 +748,11 @@ def test_variance_that_is_not_told_apart_is_said_so() -> None:
     """Without indices there is no picture, and the reason is there."""
     content = sensitivity()
     content["indices"] |= {"by_axis": [], "together": None, "reason": "too few rows"}
-    section = made(drivers.variance_section(no_sweep(content)))
+    section = present(drivers.variance_section(no_sweep(content)))
     assert list(pictures(section)) == []
     assert "Too few rows." in section.text
     content |= {"indices": None, "indices_missing": "some points cannot run"}
-    section = made(drivers.variance_section(no_sweep(content)))
+    section = present(drivers.variance_section(no_sweep(content)))
     assert section.items == ()
     assert section.text == ("Some points cannot run.",)
 
@@ -778,7 +766,7 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
     (place / "single.yaml").write_text(text, encoding="utf-8")
     report_sample.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
     report_data = ReportData(read_results(place / "single"))
-    chart = pictures(made(drivers.section(report_data)))["tornado"].chart
+    chart = pictures(present(drivers.section(report_data)))["tornado"].chart
     data = report_data.main["answers"][0]["data"]
     assert [swing.name for swing in chart.swings] == [
         report_data.main["axes"][axis["axis"]]["title"] for axis in data["axes"]
@@ -791,9 +779,8 @@ def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
 
 def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: dict[str, ReportData]) -> None:
     """Means, bounds of conditions and the confirmation are those of optimize.json."""
-    content = materials["study"].of(OPTIMIZE)
-    assert content is not None
-    section = made(optimum.section(materials["study"]))
+    content = present(materials["study"].of(OPTIMIZE))
+    section = present(optimum.section(materials["study"]))
     found = pictures(section)
     tried = {row.name: row.mean for row in found["evaluated-ettr"].chart.rows}
     for trial in content["trials"]:
@@ -812,9 +799,8 @@ def test_settings_of_an_optimum_can_be_typed(materials: dict[str, ReportData], m
     """The command runs as it stands in the folder of the results, and plays what was found."""
     import shlex
 
-    content = materials["study"].of(OPTIMIZE)
-    assert content is not None
-    section = made(optimum.section(materials["study"]))
+    content = present(materials["study"].of(OPTIMIZE))
+    section = present(optimum.section(materials["study"]))
     command = next(plain(text) for text in section.text if "ettrick run" in plain(text)).partition("ettrick ")[2]
     monkeypatch.chdir(materials["study"].folder)
     count = str(content["replications"])
@@ -827,8 +813,7 @@ def test_paired_differences_are_what_the_bridge_uses() -> None:
     """A gain of a bucket is the paired difference of its shares, the second scenario subtracted from the first."""
     generator = np.random.default_rng(21)
     first, second, _ = drawn(generator, 5)
-    found = bridge_of(first, second)
-    assert found is not None
+    found = present(bridge_of(first, second))
     for step in found.steps:
         index = JOB_BUCKETS.index(step.bucket)
         pairs = [
@@ -836,8 +821,6 @@ def test_paired_differences_are_what_the_bridge_uses() -> None:
             for each in (first, second)
         ]
         ratios: Any = [[(one.amount, one.base) for one in each] for each in pairs]
-        wanted = difference(ratios[0], ratios[1])
-        assert wanted is not None
-        assert step.difference is not None
+        wanted = present(difference(ratios[0], ratios[1]))
         assert step.gain == pytest.approx(wanted.mean, abs=1e-14)
-        assert step.difference.ci95 == pytest.approx(wanted.ci95)
+        assert present(step.difference).ci95 == pytest.approx(wanted.ci95)

@@ -103,22 +103,6 @@ def test_requests_wait_for_a_seat_as_in_m_m_c(seats: int, load: float) -> None:
     assert error < 0.25 * np.mean(waits)
 
 
-@cases("cv", [0.0, 1.5])
-def test_requests_wait_for_one_seat_as_in_m_g_1(cv: float) -> None:
-    """With one seat the wait is that of Pollaczek and Khinchine, load x service x (1 + cv^2) / (2 (1 - load))."""
-    one, mean, step, load = with_even_steps(sequences=1), 400, 0.04, 0.6
-    sigma, waits = math.sqrt(math.log1p(cv**2)), []
-    for seed in range(16):
-        rng = np.random.default_rng(SEED + seed)
-        times = np.cumsum(rng.exponential(mean * step / load, 6000)).tolist()
-        answers = np.maximum(np.rint(mean * np.exp(sigma * rng.standard_normal(6000) - sigma**2 / 2)), 1)
-        served = replay(one, map(Request, times, [1] * 6000, answers.astype(int).tolist()))
-        waits.append(float(served.ttft[1000:].mean()) - step)
-    error = 3 * np.std(waits, ddof=1) / math.sqrt(len(waits))
-    assert abs(np.mean(waits) - load * mean * step * (1 + cv**2) / (2 * (1 - load))) < error + step / 2
-    assert error < 0.25 * np.mean(waits)
-
-
 @cases("load", [0.3, 0.7])
 def test_first_tokens_wait_for_their_step(load: float) -> None:
     """With steps of one length TTFT is the closed form's: the rest of a step, then one with all that came meanwhile."""

@@ -14,7 +14,7 @@ from ettrick.analysis.results.run import document
 from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.run import with_engine
 from tests.cases import cases
-from tests.harness import prepared, seconds, trace
+from tests.harness import prepared, results_of, seconds, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def test_the_closed_form_knows_the_first_save(mtti: float) -> None:
     kept = sum((300.0 if number else 200.0) * math.exp(-(500.0 + 300.0 * number) / mtti) for number in range(2000))
     share = sim.closed_form(case).shares["productive"]
     assert share == pytest.approx(kept / (mtti * math.exp(50.0 / mtti)), rel=1e-9)
-    simulated = sim.run(case, 0).jobs[0]
+    simulated = next(results_of(case, 1)).jobs[0]
     # Some 1000 d / 400 s cycles, each with a spread of the order of its mean.
     assert simulated.buckets[0] / simulated.requested == pytest.approx(share, rel=5 / math.sqrt(86_400e3 / mtti))
 

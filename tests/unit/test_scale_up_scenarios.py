@@ -15,6 +15,7 @@ from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import ended, nodes_at, play, prepared, seconds
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,6 @@ def nodes_seconds(result: sim.Result, bucket: Bucket) -> float:
 def test_racks_give_16_of_18_trays(racks: Any) -> None:
     """64 of 72 GPUs: the last two trays of each rack are spares inside it; all is whole all the time."""
     one = racks()
-    assert one.units is not None
     assert (len(one.units.nodes), one.units.needed, one.units.drains) == (3, 16, False)
     simulation = ended(one, [])
     assert simulation.jobs.all[0].nodes == list(range(16))
@@ -130,8 +130,7 @@ def test_switch_trays_that_never_fail_are_mentioned(racks: Any) -> None:
     assert racks(serve).warnings == ()
     (line,) = racks(serve, f"failures=[{tray}]").warnings
     assert line.startswith(NEVER)
-    told = re.search(r"- (\{.*\})$", line)
-    assert told is not None
+    told = present(re.search(r"- (\{.*\})$", line))
     assert racks(serve, f"failures=[{tray}, {told[1]}]").warnings == ()
     window = "windows: [{start: 1 h, duration: 1 h}], part: switch_tray"
     (line,) = racks(serve, f"failures=[{tray}, {{use: maintenance, name: window, {window}}}]").warnings
@@ -209,8 +208,7 @@ def test_a_tensor_group_of_64_fits_an_nvl72_rack() -> None:
     """64 of the 72 GPUs of one domain, and the next group in the next rack."""
     one = prepared(cluster=RACKS, jobs=job(128, tensor=64, data=2), failures=[])
     assert one.warnings == ()
-    found = sim.placement(one.scenario, 0)
-    assert found is not None
+    found = present(sim.placement(one.scenario, 0))
     assert (found.spans["tensor"].level, found.spans["tensor"].domains) == ("scale_up", 1)
     boards = {**RACKS, "gpus_per_node": 4, "scale_up": None}
     (line,) = prepared(cluster=boards, jobs=job(128, tensor=64, data=2)).warnings

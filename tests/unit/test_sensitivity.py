@@ -24,7 +24,7 @@ from ettrick.analysis.sweep.sensitivity import sensitivity
 from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 from ettrick.sim import Ratio
 from tests.cases import cases
-from tests.typed import of_plain
+from tests.typed import of_plain, present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,9 +44,7 @@ HEIGHTS = {"low": -1.0, "middle": 0.0, "high": 3.0}
 def level(point: Point) -> float:
     """Return 2 x + y / 4 + the height of z."""
     x, y, z = point.values
-    assert x.number is not None
-    assert y.number is not None
-    return 2 * x.number + y.number / 4 + HEIGHTS[z.label]
+    return 2 * present(x.number) + present(y.number) / 4 + HEIGHTS[z.label]
 
 
 def table_of(
@@ -96,8 +94,7 @@ def test_tornado_of_a_linear_function_is_exact() -> None:
     assert worded["z"] == pytest.approx({"low": -1.0, "high": 3.0})
     for swing in found:
         for move in swing.moves:
-            assert move.change is not None
-            assert move.change.ci95 is None, "the same in all replications"
+            assert present(move.change).ci95 is None, "the same in all replications"
 
 
 def test_tornado_says_what_is_not_resolved() -> None:
@@ -133,8 +130,6 @@ def test_tornado_takes_the_common_noise_out() -> None:
     found = tornado(StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
     for swing in found:
         for move in swing.moves:
-            assert move.change is not None
-            assert move.change.controlled is not None
             assert move.change.controlled.mean == pytest.approx(move.change.mean)
             assert move.change.controlled.worth > 100
 
@@ -204,7 +199,6 @@ def test_only_noise_varies() -> None:
         Cell(PointResult(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()
     ]
     found = indices(StudyTable(AXES, tuple(cells), ("m",)), "m")
-    assert found.shares is not None
     assert found.shares["noise"].value == 1
     assert found.shares["parameters"].value == 0
     assert found.shares["both"].value < 1e-20
@@ -229,8 +223,7 @@ def test_noise_alone_is_not_taken_for_a_parameter() -> None:
     draws = np.random.default_rng(4)
     cells = [Cell(PointResult(at, {"m": [Ratio(one, 1.0) for one in draws.standard_normal(8)]})) for at in together()]
     found = indices(StudyTable(AXES, tuple(cells), ("m",)), "m")
-    assert found.shares is not None
-    assert found.shares["both"].ci95[0] > 0.8
+    assert present(found.shares)["both"].ci95[0] > 0.8
     assert found.axes == ()
 
 

@@ -20,6 +20,7 @@ from ettrick.sim.formulas.nodes import groups_with_spares
 from ettrick.sim.steps.serving import decode, handover, largest_batch, power, prefill, reading_rate, time_per_token
 from ettrick.sim.yamlfile import dump
 from tests.cases import cases
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -301,7 +302,6 @@ def pooled(**changes: Any) -> PreparedService:
 def test_readers_take_prompts_from_decoders() -> None:
     """With readers TPOT is that of decode alone, they bound what decoders get, and TTFT holds their queue."""
     found, plain = pooled(), service()
-    assert found.pools is not None
     assert float(time_per_token(found.replica, 64.0, found.requests)) == pytest.approx(
         float(decode(plain.replica, 64.0, plain.requests.context).total)
     )
@@ -341,10 +341,10 @@ def test_the_facility_pays_for_hosts_and_cooling() -> None:
     """Energy per token of the facility is that of GPUs and hosts, 2.6 kW a node less 8 x 70 W, times PUE."""
     content = document() | {"power": {"pue": 1.5}}
     described = describe_service(sim.services_of(sim.examine(sim.parse(content)))[0], None).within_slo
-    assert described.gpu_w is not None
-    assert described.joules_per_million_tokens is not None
-    ratio = 1.5 * (1 + (2600 / 8 - 70) / described.gpu_w)
-    assert described.facility_joules_per_million_tokens == pytest.approx(ratio * described.joules_per_million_tokens)
+    ratio = 1.5 * (1 + (2600 / 8 - 70) / present(described.gpu_w))
+    assert described.facility_joules_per_million_tokens == pytest.approx(
+        ratio * present(described.joules_per_million_tokens)
+    )
 
 
 _VLLM, _ROWS = "fitted to vLLM", " on hopper and blackwell"

@@ -14,7 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import sim
+from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.page.chapters.listing import PLUGINS, format_inventory, kinds
+from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.cli import app
 from ettrick.sim import yamlfile
 from ettrick.sim.prepare import placement
@@ -350,10 +352,12 @@ def test_example_log_is_what_its_recipe_makes() -> None:
 
 
 def test_every_shipped_scenario_runs_short() -> None:
-    """Each scenario loads and its first day plays with a closed ledger."""
+    """Each scenario loads and its first day plays with a closed ledger; studies know all metrics that it yields."""
     for name in SIMULATED:
         scenario = sim.load(name, ["horizon=1 d", "warmup=0 s"])
-        result = sim.run(sim.prepare(scenario), 0)
+        prepared = sim.prepare(scenario)
+        result = sim.run(prepared, 0)
+        assert {metric.partition("@")[0] for metric in ratios(prepared, result) | time_shares(result)} <= set(METRICS)
         if scenario.jobs:
             assert result.jobs[0].requested == scenario.jobs[0].gpus * 86400.0
         else:

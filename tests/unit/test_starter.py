@@ -16,6 +16,7 @@ from ettrick.analysis.commands.scenarios import init
 from ettrick.analysis.commands.starter import InitOptions, StarterError, quoted, starter
 from ettrick.sim import catalog, yamlfile
 from tests.pace import one_in
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,8 +71,7 @@ def test_every_choice_makes_a_scenario_that_can_be_prepared(
     prepared = sim.prepare(loaded(wishes, tmp_path))
     job = prepared.jobs[0]
     assert job.gpus == gpus
-    assert job.plan is not None
-    assert job.plan.crowding <= 1.0
+    assert present(job.plan).crowding <= 1.0
     assert prepared.spares > 0
     assert sim.run(prepared, 0).jobs
 
@@ -103,8 +103,7 @@ def test_the_batch_grows_with_the_job(accelerator: str, model: str, gpus: int, t
     wishes = WISHES._replace(accelerator=accelerator, model=model, gpus=gpus)
     (job,) = sim.prepare(loaded(wishes, tmp_path)).jobs
     assert job.tokens / gpus == pytest.approx(tokens, rel=0.5)
-    assert job.mfu is not None
-    assert job.mfu > 0.15
+    assert present(job.mfu) > 0.15
     text = (tmp_path / "starter.yaml").read_text(encoding="utf-8")
     assert f"(published: {tokens:,}, " in " ".join(text.replace("#", " ").split())
     assert ("the largest that is known has 128 M" in text) == (job.tokens > 128e6)
@@ -114,8 +113,7 @@ def test_a_small_job_keeps_the_batch_of_its_model(tmp_path: Path) -> None:
     """Few GPUs do not make the batch smaller: it is that of the training, and they need longer for it."""
     for gpus in (256, 2048):
         (job,) = loaded(WISHES._replace(model="llama3-405b", gpus=gpus), tmp_path).jobs
-        assert job.batch is not None
-        assert job.batch.tokens == 2048 * 8192
+        assert present(job.batch).tokens == 2048 * 8192
 
 
 def test_stores_of_the_recovery_are_stated(tmp_path: Path) -> None:
@@ -182,8 +180,7 @@ def test_the_number_of_gpus_that_is_called_enough_is(tmp_path: Path) -> None:
     small = WISHES._replace(gpus=8, model="llama3-405b")
     with pytest.raises(StarterError) as caught:
         starter(small)
-    found = re.search(r"--gpus (\d+) is enough", str(caught.value))
-    assert found is not None
+    found = present(re.search(r"--gpus (\d+) is enough", str(caught.value)))
     enough = int(found[1])
     assert loaded(small._replace(gpus=enough), tmp_path).jobs[0].gpus == enough
     with pytest.raises(StarterError):

@@ -39,7 +39,7 @@ from ettrick.sim.failures.variety import Frailty, Variety
 from ettrick.sim.scenario.laws import Weibull
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import as_plain
+from tests.typed import as_plain, present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,8 +104,7 @@ def test_student_is_the_default() -> None:
     found = mean_estimate(rows(values), "tokens_per_day")
     assert (found.method, found.interval) == ("t", mean_interval(values))
     bases = 2 + np.cos(np.arange(20.0))
-    expected = ratio_interval(values, bases)
-    assert expected is not None
+    expected = present(ratio_interval(values, bases))
     ratio = mean_estimate([Ratio(*pair) for pair in zip(values, bases, strict=True)])
     assert (ratio.mean, *(ratio.interval or ())) == pytest.approx(expected, rel=1e-12)
 
@@ -119,7 +118,6 @@ def test_the_choice_is_never_narrower_than_student(count: int) -> None:
         values = rng.gamma(rng.uniform(0.05, 5), 1, count)
         low, high = mean_interval(values) or (math.nan, math.nan)
         found = mean_estimate(rows(values))
-        assert found.interval is not None
         methods.add(found.method)
         assert found.interval[0] <= max(low, 0.0)
         assert found.interval[1] >= high
@@ -215,8 +213,7 @@ def test_intervals_stay_where_the_metric_can_be() -> None:
     assert possible("time_shares.restore", (0.2, 1.1)) == (0.2, 1.0)
     assert possible("interruptions", (-0.1, 1.1)) == (0.0, 1.1)
     assert possible("ettr", None) is None
-    high = mean_estimate(rows([0.999, 1.0, 0.9999, 1.0]), "ettr").interval
-    assert high is not None
+    high = present(mean_estimate(rows([0.999, 1.0, 0.9999, 1.0]), "ettr").interval)
     assert high[1] == 1.0
 
 
@@ -258,9 +255,7 @@ def rows_of_test_ranking(values: Any, base: float = 1.0) -> list[list[Ratio]]:
 
 def ranked(values: Any, *, lowest: bool = False, metric: str = "") -> Ranking:
     """Return the ranking of candidates that have one."""
-    found = ranking_of(rows_of_test_ranking(values), lowest=lowest, metric=metric)
-    assert found is not None
-    return found
+    return present(ranking_of(rows_of_test_ranking(values), lowest=lowest, metric=metric))
 
 
 def held(found: Ranking, truth: NDArray[np.float64]) -> bool:
@@ -297,8 +292,7 @@ def test_all_intervals_hold_together(count: int, lead: float) -> None:
 def test_two_candidates_have_the_paired_interval() -> None:
     """With one comparison there is nothing to share: the interval of the paired difference, from zero on."""
     values = np.random.default_rng(32).normal(size=(2, 12)) + np.array([[2.0], [0.0]])
-    expected = difference(*rows_of_test_ranking(values))
-    assert expected is not None
+    expected = present(difference(*rows_of_test_ranking(values)))
     found = ranked(values)
     assert found.order == (0, 1)
     assert found.behind[1][0] == pytest.approx(expected.mean)
@@ -352,8 +346,7 @@ def test_ratios_of_sums_are_ranked_as_reported() -> None:
     bases = rng.uniform(0.1, 3, (2, 20))
     amounts = bases * [[1.0], [2.0]] + rng.uniform(0, 1, (2, 20))
     pairs = [[Ratio(*pair) for pair in zip(*both, strict=True)] for both in zip(amounts, bases, strict=True)]
-    found = ranking_of(pairs, lowest=True)
-    assert found is not None
+    found = present(ranking_of(pairs, lowest=True))
     ratio = amounts.sum(axis=1) / bases.sum(axis=1)
     assert found.behind[1][0] == pytest.approx(ratio[1] - ratio[0])
 
@@ -362,8 +355,7 @@ def test_censored_and_missing_are_left_out() -> None:
     """A candidate with an infinite value, with nothing in its denominators, or with nothing at all has no place."""
     good = rows_of_test_ranking(np.random.default_rng(37).normal(size=(2, 6)) + 9)
     censored = [*good[0][:5], Ratio(math.inf, 1.0)]
-    found = ranking_of([censored, good[0], [], good[1], [Ratio(1.0, 0.0)] * 6], lowest=True)
-    assert found is not None
+    found = present(ranking_of([censored, good[0], [], good[1], [Ratio(1.0, 0.0)] * 6], lowest=True))
     assert sorted(found.order) == [1, 3]
     assert set(found.may_be_best) <= {1, 3}
     assert found == ranking_of([censored[2:], good[0], [], good[1], []], lowest=True), "nor does it shorten the others"
@@ -389,7 +381,6 @@ def test_replications_to_resolve_are_as_many_as_it_takes() -> None:
     values = np.random.default_rng(39).normal(size=(3, 10)) * [[1.0], [1.0], [0.1]] + [[0.5], [0.0], [-9.0]]
     found = ranked(values)
     assert set(found.may_be_best) == {0, 1}
-    assert found.replications_to_resolve is not None
     each = values[found.may_be_best[0]] - values[found.may_be_best[1]]
 
     def margin(count: int) -> float:
@@ -454,8 +445,7 @@ def test_over_draws_the_truly_best_is_seldom_lost() -> None:
     rng, kept, by_runs = np.random.default_rng(71), 0, 0
     for _ in range(150):
         tables = 0.9 + 0.02 * rng.normal(size=(4, 20, 1)) + 0.01 * rng.normal(size=(4, 20, 16))
-        found = ranking_over_draws(list(tables), lowest=False, is_chance=False)
-        assert found is not None
+        found = present(ranking_over_draws(list(tables), lowest=False, is_chance=False))
         kept += 0 in found.may_be_best
         by_runs += 0 in ranked(tables.mean(axis=1)).may_be_best
         assert found.replications_to_resolve is None
@@ -467,17 +457,14 @@ def test_over_draws_equal_probabilities_are_no_certain_tie() -> None:
     """Twenty draws of ten runs that all finish leave as much doubt as ten pairs; other values that are equal do not."""
     ones = [np.ones((20, 10)), np.ones((20, 10))]
     chance, same = (ranking_over_draws(ones, lowest=False, is_chance=is_chance) for is_chance in (True, False))
-    assert chance is not None
-    assert same is not None
-    assert chance.behind[1][1][1] == pytest.approx(stats.t.isf(0.025, 9) * math.sqrt(1 / 11 / 12))
-    assert same.behind[1] == (0, (0, 0))
+    assert present(chance).behind[1][1][1] == pytest.approx(stats.t.isf(0.025, 9) * math.sqrt(1 / 11 / 12))
+    assert present(same).behind[1] == (0, (0, 0))
 
 
 def test_over_draws_candidates_without_a_mean_are_left_out() -> None:
     """Their places stay free; a single draw ranks nobody."""
     low, high = np.full((3, 4), 1.0), np.full((3, 4), 2.0)
-    found = ranking_over_draws([np.zeros((0, 0)), low, high], lowest=True, is_chance=False)
-    assert found is not None
+    found = present(ranking_over_draws([np.zeros((0, 0)), low, high], lowest=True, is_chance=False))
     assert (found.order, found.may_be_best) == ((1, 2), (1,))
     assert ranking_over_draws([low[:1], high[:1]], lowest=True, is_chance=False) is None
     assert ranking_over_draws([np.zeros((0, 0))], lowest=True, is_chance=False) is None
@@ -526,8 +513,7 @@ def test_ratio_interval_covers() -> None:
 @pytest.mark.parametrize(("q", "n"), [(0.5, 6), (0.5, 30), (0.05, 100), (0.95, 100), (0.25, 40)])
 def test_quantile_interval_covers(q: float, n: int) -> None:
     """Between the l-th and u-th value lies the quantile of any law with the binomial's probability, >= 95 %."""
-    position = quantile_interval(np.arange(1, n + 1), q)
-    assert position is not None
+    position = present(quantile_interval(np.arange(1, n + 1), q))
     lower, upper = position
     exact = float(stats.binom.cdf(upper - 1, n, q) - stats.binom.cdf(lower - 1, n, q))
     assert exact >= 0.95

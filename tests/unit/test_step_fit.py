@@ -63,6 +63,7 @@ from tests.calibrate.outcome import (
 from tests.cases import cases
 from tests.harness import play, prepared
 from tests.step_cases import FLAT, LLAMA, MIXTRAL, NARROW, described, examined, job_of, plan_of
+from tests.typed import present
 
 TRUTH = Parameters(
     gemm={("ampere", "bf16"): 0.71, ("hopper", "bf16"): 0.66, ("hopper", "fp8"): 0.57},
@@ -552,7 +553,6 @@ def test_a_job_without_a_measured_step_gets_the_model_s() -> None:
     """Model, batch and layout give time, utilisation and tokens of a step; a run reports them."""
     case = sim.prepare(sim.parse(described()))
     (job,) = case.jobs
-    assert job.plan is not None
     assert not job.is_measured
     assert job.step_time == job.plan.time == job.plan.breakdown.total > 0
     assert job.plan.scale == 1.0
@@ -587,7 +587,6 @@ def test_a_measured_step_overrides_the_model() -> None:
     plain = plan_of()
     assert job.is_measured
     assert job.step_time == 7.0
-    assert job.plan is not None
     assert job.plan.time == pytest.approx(7.0, rel=EXACT)
     assert job.plan.breakdown == pytest.approx(tuple(7 / plain.time * term for term in plain.breakdown), rel=EXACT)
     assert job.plan.sigma == 0.0
@@ -602,8 +601,7 @@ def test_a_published_utilisation_overrides_the_model() -> None:
         assert job.is_measured
         assert job.mfu == 0.4
         assert job.step_time == pytest.approx(flop / (64 * peak * 0.4), rel=EXACT)
-        assert job.plan is not None
-        assert job.plan.mfu == pytest.approx(0.4, rel=EXACT)
+        assert present(job.plan).mfu == pytest.approx(0.4, rel=EXACT)
 
 
 def test_a_measured_step_needs_no_layout_that_the_model_knows() -> None:
@@ -645,8 +643,7 @@ def test_calibration_with_another_size_scales_by_the_same_ratio(
     modelled, plain = plan_of(fabric=fabric, gpus=gpus, **other), plan_of(fabric=fabric)
     job = job_of(fabric=fabric, calibration={"step_time": f"{1.25 * modelled.time!r} s", **other})
     assert job.step_time == pytest.approx(1.25 * plain.time, rel=1e-9)
-    assert job.plan is not None
-    assert job.plan.breakdown == pytest.approx(tuple(1.25 * term for term in plain.breakdown), rel=1e-9)
+    assert present(job.plan).breakdown == pytest.approx(tuple(1.25 * term for term in plain.breakdown), rel=1e-9)
 
 
 def test_a_described_model_is_the_catalog_s_with_the_same_numbers() -> None:
@@ -658,8 +655,7 @@ def test_a_described_model_is_the_catalog_s_with_the_same_numbers() -> None:
         assert written.breakdown == plan_of(model=name).breakdown
         assert written.memory == plan_of(model=name).memory
     shape = catalog.models()["mixtral-8x7b"]
-    assert shape.experts is not None
-    experts = {key: getattr(shape.experts, key) for key in ("count", "active", "ffn")}
+    experts = {key: getattr(present(shape.experts), key) for key in ("count", "active", "ffn")}
     written = plan_of(**MIXTRAL | {"model": {key: getattr(shape, key) for key in names} | {"experts": experts}})
     assert written.breakdown == plan_of(**MIXTRAL).breakdown
 
@@ -716,8 +712,7 @@ def test_what_nobody_has_measured_is_said_with_its_band(accelerator: str, precis
         warnings = examined(accelerator, precision=precision, **changes).warnings
         return [line for line in warnings if "MFU" not in line and "follow from the accelerator" not in line]
 
-    plan = examined(accelerator, precision=precision).jobs[0].plan
-    assert plan is not None
+    plan = present(examined(accelerator, precision=precision).jobs[0].plan)
     if not says:
         assert lines() == []
         return

@@ -46,6 +46,7 @@ from tests.step_cases import (
     plan_of,
     workload,
 )
+from tests.typed import present
 
 if TYPE_CHECKING:
     from ettrick.sim.steps import Workload
@@ -552,7 +553,6 @@ def test_pools_step_as_the_model_says_of_each() -> None:
     pools = [{"count": 8, "accelerator": "h100"}, {"count": 8, "accelerator": "a100"}]
     mixed = sim.parse(scenario(cluster={"pools": pools, "fabric": FLAT}, jobs=[LLAMA | {"gpus": 64}]))
     (job,) = sim.examine(mixed).jobs
-    assert job.plan is not None
     chip = catalog.accelerators()["a100"]
     shares = steps.efficiencies(chip, "bf16")
     links = job.plan.machine.links.with_scale_up(chip.scale_up / job.plan.machine.chip.scale_up)
@@ -603,9 +603,7 @@ def case(
 
 def paced_plan(one: sim.Prepared) -> StepPlan:
     """Return the plan of the one job."""
-    plan = one.jobs[0].plan
-    assert plan is not None
-    return plan
+    return present(one.jobs[0].plan)
 
 
 @cases("factor", [0.9, 0.5, 0.1])

@@ -17,6 +17,7 @@ from ettrick.sim.scenario.streams import Arrival, PowersOfTwo
 from tests.cases import cases
 from tests.intervals import LEAST, Z, close
 from tests.pace import SEED
+from tests.typed import present
 
 DAY, HOUR = 86400.0, 3600.0
 
@@ -364,7 +365,6 @@ def test_explain_says_what_streams_ask_for() -> None:
         scenario({**SMALL, "gpus": {"8": 1, "64": 1}}, {**SMALL, "name": "t", "work": "1 h"}, spares={"hot": 4})
     )
     content = describe(prepared)
-    assert content.fleet is not None
     each = {name: stream.offered_load for name, stream in content.fleet.streams.items()}
     assert each == {"s": pytest.approx(40 * 36 / 6 / 480), "t": pytest.approx(40 * 8 / 480)}
     assert content.fleet.offered_load == pytest.approx(40 * 6 / 480 + 40 * 8 / 480)
@@ -383,8 +383,7 @@ def test_explain_says_where_gangs_saturate() -> None:
     cluster = {"name": "c", "nodes": 8, "gpus_per_node": 8}
 
     def saturation(**more: Any) -> float | None:
-        fleet = describe(sim.prepare(scenario(*rows, **{"cluster": cluster, **more}))).fleet
-        assert fleet is not None
+        fleet = present(describe(sim.prepare(scenario(*rows, **{"cluster": cluster, **more}))).fleet)
         return fleet.saturation
 
     assert saturation() == pytest.approx(0.602818, abs=1e-6)

@@ -25,6 +25,7 @@ from ettrick.analysis.study.load import first_look, load_study
 from ettrick.analysis.study.model import QUESTIONS, study_schema
 from ettrick.sim import units, yamlfile
 from tests.cases import cases
+from tests.typed import present
 
 if TYPE_CHECKING:
     from ettrick.analysis.study.amounts import Point
@@ -252,8 +253,7 @@ def test_the_very_ends_have_values(law: str) -> None:
     """A draw at the very end of a law is a finite number, in any unit."""
     keys = ORACLES[law][0] if law in ORACLES else {"p05": "1 %", "p95": "50 %"}
     for value in Axis(distribution={"use": law, **keys}).each("p", [0.0, 1.0]):
-        assert value.number is not None
-        assert np.isfinite(value.number)
+        assert np.isfinite(present(value.number))
 
 
 # Designs of studies by their definitions: what is covered, what is common, and in which order.
@@ -408,11 +408,9 @@ STUDY: dict[str, Any] = {"name": "x", "scenario": "quickstart", "vary": {"spares
 
 def generator() -> Any:
     """Return the module docs/_generate_study.py."""
-    spec = importlib.util.spec_from_file_location("docs_generate_study", ROOT / "docs" / "_generate_study.py")
-    assert spec is not None
-    assert spec.loader is not None
+    spec = present(importlib.util.spec_from_file_location("docs_generate_study", ROOT / "docs" / "_generate_study.py"))
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    present(spec.loader).exec_module(module)
     return module
 
 

@@ -22,6 +22,7 @@ from ettrick.sim.cluster import GRAPH_FORMATS
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
+from tests.typed import present
 from tests.unit.bad_input import BASE
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def test_results_with_former_names_are_reported(study: str) -> None:
     for seal, status in ((checksum(content), 0), ("0", WRONG)):
         content["provenance"]["sha256"] = seal
         path.write_text(json.dumps(content))
-        assert report_sample.call("report", "swept").exit_code == status
+        assert report_sample.call("report", "swept", "--format", "md").exit_code == status
 
 
 def test_what_is_a_scenario_is_not_a_study(study: str) -> None:
@@ -159,11 +160,9 @@ def test_options_are_in_place_of_what_the_study_says(study: str) -> None:
     assert (number.replications, number.precision) == (6, None)
     changed = load_study(study, (), precision="1%").study
     assert changed.replications is None
-    assert changed.precision is not None
-    assert changed.precision.width == "1%"
+    assert present(changed.precision).width == "1%"
     Path(study).write_text(STUDY.replace("replications: 4", "precision: {width: 2%, least: 20}"))
-    narrower = load_study(study, (), precision="1%").study.precision
-    assert narrower is not None
+    narrower = present(load_study(study, (), precision="1%").study.precision)
     assert (narrower.width, narrower.least) == ("1%", 20)
     assert load_study(study, (), replications=6).study.precision is None
 

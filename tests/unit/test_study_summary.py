@@ -30,6 +30,7 @@ from ettrick.analysis.study.table import (
 from ettrick.analysis.sweep.sweep import kept_metrics, study_headline
 from ettrick.sim import Ratio
 from tests.cases import cases
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,8 +95,7 @@ def test_a_study_says_what_it_asks_and_what_it_assumes(name: str) -> None:
 def test_a_study_is_small_enough_to_be_tried(name: str) -> None:
     """It has no more tasks than two cores play in about two minutes."""
     study = loaded(name)
-    assert study.study.replications is not None
-    tasks = sum(1 for _ in study.points()) * -(-study.study.replications // 10)
+    tasks = sum(1 for _ in study.points()) * -(-present(study.study.replications) // 10)
     assert len(list(corners(study))) <= tasks <= MOST_TASKS
 
 
@@ -151,12 +151,8 @@ def rate_at(study: LoadedStudy, gpus: str, share: float) -> float:
         for point in points
     ]
     for (low, above), (high, below) in itertools.pairwise(found):
-        assert above is not None
-        assert below is not None
         if above >= share > below:
-            assert low is not None
-            assert high is not None
-            return float(low + (high - low) * (above - share) / (above - below))
+            return float(low + (present(high) - low) * (above - share) / (above - below))
     raise AssertionError(found)
 
 
@@ -183,8 +179,7 @@ def cell(values: Any, drawn: Sequence[Any] = (), metric: str = "ettr", **rest: A
 def test_the_three_columns() -> None:
     """Mean with Student's interval, quantiles of one run by order statistics, and a band only where there are draws."""
     values = np.random.default_rng(51).normal(0.9, 0.01, 100)
-    found = summary_of(cell(values), "ettr")
-    assert found is not None
+    found = present(summary_of(cell(values), "ettr"))
     assert found.mean == pytest.approx(values.mean())
     assert (found.mean_ci95, found.method) == (pytest.approx(mean_interval(values)), "t")
     assert (found.std, found.p05, found.p50) == (
@@ -201,8 +196,6 @@ def test_noise_does_not_shrink_and_the_interval_does() -> None:
     """Nine times the replications: a third of the interval, the same scatter of one run."""
     values = np.random.default_rng(52).normal(0.9, 0.01, 900)
     few, many = summary_of(cell(values[:100]), "ettr"), summary_of(cell(values), "ettr")
-    assert few is not None
-    assert many is not None
     widths = [np.subtract(*found.mean_ci95[::-1]) for found in (few, many) if found.mean_ci95]
     # A standard deviation of 100 values is known to 1 / sqrt(200) = 7 %.
     assert widths[0] / widths[1] == pytest.approx(3, rel=0.25)
@@ -211,8 +204,7 @@ def test_noise_does_not_shrink_and_the_interval_does() -> None:
 
 def test_few_runs_have_no_tail() -> None:
     """Sixteen runs have a median, and no p05 or p95."""
-    found = summary_of(cell(np.linspace(0.8, 0.9, 16)), "ettr")
-    assert found is not None
+    found = present(summary_of(cell(np.linspace(0.8, 0.9, 16)), "ettr"))
     assert found.p50 == pytest.approx(0.85)
     assert (found.p05, found.p95) == (None, None)
 
@@ -220,8 +212,7 @@ def test_few_runs_have_no_tail() -> None:
 def test_censored_runs_are_counted_and_never_dropped() -> None:
     """With 10 of 100 unfinished the time to finish has a median and p05, no mean, no interval, no p95."""
     times = np.concatenate([np.linspace(10, 20, 90), [math.inf] * 10])
-    found = summary_of(cell(times, metric="time_to_work", censored=10, never_started=2), "time_to_work")
-    assert found is not None
+    found = present(summary_of(cell(times, metric="time_to_work", censored=10, never_started=2), "time_to_work"))
     assert (found.mean, found.mean_ci95, found.method, found.std, found.band90) == (None, None, "", None, None)
     assert found.p50 == quantile(times, 0.5)
     assert found.p05 is not None
@@ -231,8 +222,7 @@ def test_censored_runs_are_counted_and_never_dropped() -> None:
 
 def test_a_probability_has_an_exact_interval() -> None:
     """40 of 40 in time is 0.91 to 1."""
-    found = summary_of(cell([1.0] * 40, metric="p_finish_by"), "p_finish_by")
-    assert found is not None
+    found = present(summary_of(cell([1.0] * 40, metric="p_finish_by"), "p_finish_by"))
     assert (found.mean, found.method) == (1.0, "exact")
     assert found.mean_ci95 == pytest.approx((0.025 ** (1 / 40), 1.0))
 
@@ -246,9 +236,7 @@ def test_the_band_is_what_the_draws_move() -> None:
     """The noise that all draws share cancels: the band is the 5 % and 95 % quantile of the shifts, about the mean."""
     values = np.random.default_rng(53).normal(0.5, 0.1, 40)
     shifts = np.linspace(-0.01, 0.02, 101)
-    found = summary_of(cell(values, draws_of(values, shifts)), "ettr")
-    assert found is not None
-    assert found.mean is not None
+    found = present(summary_of(cell(values, draws_of(values, shifts)), "ettr"))
     low, high = np.quantile(shifts, [0.05, 0.95])
     assert found.band90 == pytest.approx((found.mean + low, found.mean + high))
 
@@ -260,12 +248,10 @@ def test_the_band_needs_draws_that_all_have_a_mean() -> None:
     full = cell(values, drawn)
     infeasible = PointResult(Point(1, 0, 1, ()), trouble="does not fit")
     censored = outcome_of_test_study_summary([*drawn[0][:9], math.inf])
-    whole = summary_of(full, "ettr")
-    assert whole is not None
+    whole = present(summary_of(full, "ettr"))
     assert whole.band90 == (pytest.approx(0.99 + 0.005), 1.0)
     for drawn_outcomes in (full.drawn[1:], (infeasible, *full.drawn[1:]), (censored, *full.drawn[1:])):
-        found = summary_of(Cell(full.stated, drawn_outcomes), "ettr")
-        assert found is not None
+        found = present(summary_of(Cell(full.stated, drawn_outcomes), "ettr"))
         assert found.band90 is None
         assert (found.mean, found.mean_ci95) == (0.99, None)
 
@@ -273,8 +259,7 @@ def test_the_band_needs_draws_that_all_have_a_mean() -> None:
 def test_predictive_mean_without_draws_is_the_mean() -> None:
     """Where nothing is unknown it is what the summary says; where there is no mean there is none."""
     ordinary = cell(np.random.default_rng(54).normal(0.9, 0.01, 30))
-    found = summary_of(ordinary, "ettr")
-    assert found is not None
+    found = present(summary_of(ordinary, "ettr"))
     assert predictive_mean(ordinary, "ettr")[:2] == (found.mean, found.mean_ci95)
     assert predictive_mean(ordinary, "cost") is None
     assert predictive_mean(cell([math.inf, 1.0], metric="time_to_work"), "time_to_work") is None
@@ -282,8 +267,7 @@ def test_predictive_mean_without_draws_is_the_mean() -> None:
 
 def test_predictive_mean_by_hand() -> None:
     """Two draws, 1 3 and 5 7: mean 4, variance 8 / 2 of draws and 2 / 2 of noise, 25 / 17 degrees of freedom."""
-    found = predictive_mean(cell([9.0, 9.0], [[1.0, 3.0], [5.0, 7.0]], "tokens_per_day"), "tokens_per_day")
-    assert found is not None
+    found = present(predictive_mean(cell([9.0, 9.0], [[1.0, 3.0], [5.0, 7.0]], "tokens_per_day"), "tokens_per_day"))
     assert found.mean == 4.0, "the central values are not one of the draws"
     half = stats.t.isf(0.025, 25 / 17) * math.sqrt(8 / 2 + 2 / 2)
     assert found.interval == (0.0, pytest.approx(4 + half))
@@ -309,9 +293,7 @@ def test_predictive_interval_covers_runs_and_parameters(part: tuple[float, float
     for _ in range(repetitions):
         unknown, noise = part[0] * rng.normal(size=(20, 1)), part[1] * rng.normal(size=10)
         values = 50 + unknown + noise + 0.2 * rng.normal(size=(20, 10))
-        found = predictive_mean(cell(values[0], list(values), "mtti"), "mtti")
-        assert found is not None
-        assert found.interval is not None
+        found = present(predictive_mean(cell(values[0], list(values), "mtti"), "mtti"))
         hits += found.interval[0] <= 50 <= found.interval[1]
         low, high = mean_interval(values.mean(axis=1)) or (math.nan, math.nan)
         of_draws_alone += low <= 50 <= high
@@ -328,9 +310,7 @@ def test_predictive_probability_covers() -> None:
     for _ in range(repetitions):
         both = math.sqrt(0.4) * rng.normal(size=(20, 1)) + math.sqrt(0.4) * rng.normal(size=30)
         runs = both + math.sqrt(0.2) * rng.normal(size=(20, 30)) < ndtri(0.9)
-        found = predictive_mean(cell(runs[0], list(runs), "p_finish_by"), "p_finish_by")
-        assert found is not None
-        assert found.interval is not None
+        found = present(predictive_mean(cell(runs[0], list(runs), "p_finish_by"), "p_finish_by"))
         assert 0 <= found.interval[0] <= found.mean <= found.interval[1] <= 1
         hits += found.interval[0] <= 0.9 <= found.interval[1]
     assert hits >= stats.binom.ppf(0.0005, repetitions, 0.94)
@@ -342,9 +322,7 @@ def lower_ends(order: Any, draws: int, runs: int) -> NDArray[np.float64]:
     for failures in range(draws * runs + 1):
         if failures:
             hits[order[failures - 1]] = 0
-        predicted = predictive_mean(cell([1.0], list(hits.reshape(draws, runs)), "p_finish_by"), "p_finish_by")
-        assert predicted is not None
-        assert predicted.interval is not None
+        predicted = present(predictive_mean(cell([1.0], list(hits.reshape(draws, runs)), "p_finish_by"), "p_finish_by"))
         assert predicted.interval[0] <= predicted.mean <= predicted.interval[1]
         found.append(predicted.interval[0])
     return np.array(found)
@@ -369,10 +347,8 @@ def test_enough_draws_and_replications_show_a_probability(draws: int, runs: int,
     for failures in (0, 1):
         hits = np.ones((draws, runs))
         hits.ravel()[:failures] = 0
-        found = predictive_mean(cell([1.0], list(hits), "p_finish_by"), "p_finish_by")
-        assert found is not None
-        assert found.interval is not None
-        assert (found.interval[0] >= 0.95) is shown
+        found = present(predictive_mean(cell([1.0], list(hits), "p_finish_by"), "p_finish_by"))
+        assert (present(found.interval)[0] >= 0.95) is shown
 
 
 def test_a_difference_of_cells_has_the_doubt_of_the_draws() -> None:
@@ -381,8 +357,7 @@ def test_a_difference_of_cells_has_the_doubt_of_the_draws() -> None:
     for _ in range(300):
         moved, noise = 0.02 * rng.normal(size=(20, 1)), 0.01 * rng.normal(size=(20, 16))
         ours, theirs = (cell([0.9], list(0.9 + part), "ettr") for part in (moved + noise, np.zeros((20, 16))))
-        found = predictive_difference(ours, theirs, "ettr")
-        assert found is not None
+        found = present(predictive_difference(ours, theirs, "ettr"))
         assert found.mean == pytest.approx(float((moved + noise).mean()))
         resolved += found.resolved
         low, high = mean_interval((moved + noise).mean(axis=0)) or (math.nan, math.nan)
@@ -394,8 +369,7 @@ def test_a_difference_of_cells_has_the_doubt_of_the_draws() -> None:
 def test_a_difference_needs_the_same_draws() -> None:
     """None with another number of draws, a single one, or one without a mean; and the sign is ours less theirs."""
     high, low = cell([1.0] * 2, [[3.0, 3.5], [4.0, 4.1]], "cost"), cell([1.0] * 2, [[1.0, 1.5], [2.0, 2.1]], "cost")
-    found = predictive_difference(high, low, "cost")
-    assert found is not None
+    found = present(predictive_difference(high, low, "cost"))
     assert (found.mean, found.ci95, found.resolved) == (pytest.approx(2), pytest.approx((2, 2)), True)
     censored = Cell(low.stated, (low.drawn[0], outcome_of_test_study_summary([1.0, math.inf], "cost")))
     for other in (Cell(low.stated, low.drawn[:1]), Cell(low.stated), censored):

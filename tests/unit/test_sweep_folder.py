@@ -35,7 +35,7 @@ from ettrick.sim.cluster import GRAPH_FORMATS
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 from tests.sweep_tools import broken, common_noise, table_of
-from tests.typed import as_plain, of_plain
+from tests.typed import as_plain, of_plain, present
 from tests.unit.test_sweep_tasks import files_of_at_most
 
 format_sweep = of_plain(chapter.format_sweep, SweepDocument)
@@ -113,8 +113,7 @@ def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, tab
     }
     assert [cell["values"]["repair.time"] for cell in content["cells"]] == ["6 h", "2 d"] * 3
     assert content["cells"][1]["numbers"] == {"spares.hot": 0, "repair.time": 172800}
-    known = summary_of(table.cells[2], "ettr")
-    assert known is not None
+    known = present(summary_of(table.cells[2], "ettr"))
     found = content["cells"][2]["metrics"]["ettr"]
     assert (found["mean"], tuple(found["mean_ci95"]), found["method"]) == (known.mean, known.mean_ci95, known.method)
     assert found["p05"] is found["band90"] is None

@@ -40,6 +40,7 @@ from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
 from tests.sweep_tools import comparable, small_study, tasks_of
+from tests.typed import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -209,8 +210,7 @@ def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "open\n"
+        assert present(other.stdout).readline() == "open\n"
         with pytest.raises(JournalError, match=r"^is in use: another program is writing to it$"):
             Journal(path)
         other.kill()

@@ -24,6 +24,7 @@ from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import prepared, seconds, trace
+from tests.typed import present
 from tests.unit.test_detection_race import preemption
 from tests.unit.test_effects import SHRINK, cause, nodes, slow
 from tests.unit.test_engine_stores import HOST, REMOTE, software
@@ -101,9 +102,8 @@ def played(recovery: str, replication: int) -> tuple[sim.Prepared, sim.Result]:
 
 def spans_of(result: sim.Result, job: int) -> dict[int, list[PhaseSpan]]:
     """Return the spans of a job by group."""
-    assert result.timeline is not None
     found: dict[int, list[PhaseSpan]] = defaultdict(list)
-    for span in result.timeline.spans:
+    for span in present(result.timeline).spans:
         if span.job == job:
             found[span.group].append(span)
     return found
@@ -178,8 +178,7 @@ def test_a_group_does_one_thing_at_a_time(recovery: str, replication: int) -> No
 def test_each_interruption_is_marked(recovery: str, replication: int) -> None:
     """As many marks as interruptions, of each job and cause, in order and with the name of the cause."""
     one, result = played(recovery, replication)
-    assert result.timeline is not None
-    marks = result.timeline.marks
+    marks = present(result.timeline).marks
     assert all(first.time <= second.time for first, second in itertools.pairwise(marks))
     for index, job in enumerate(result.jobs):
         mine = [mark.cause for mark in marks if mark.job == index and mark.kind == "failure"]
@@ -193,9 +192,8 @@ def test_each_interruption_is_marked(recovery: str, replication: int) -> None:
 def test_milestones_end_at_the_work_of_the_job(recovery: str, replication: int) -> None:
     """They are in order, never negative, and grow no faster than time."""
     _, result = played(recovery, replication)
-    assert result.timeline is not None
     for index, job in enumerate(result.jobs):
-        mine = [milestone for milestone in result.timeline.milestones if milestone.job == index]
+        mine = [milestone for milestone in present(result.timeline).milestones if milestone.job == index]
         assert mine[-1].work == pytest.approx(job.work, abs=1e-6)
         for first, second in itertools.pairwise(mine):
             assert first.time <= second.time
@@ -229,7 +227,6 @@ def test_these_cases_are_not_quiet() -> None:
     groups = set()
     for recovery, replication in CASES:
         _, result = played(recovery, replication)
-        assert result.timeline is not None
         buckets |= {span.bucket for span in result.timeline.spans}
         groups |= {span.group for span in result.timeline.spans}
         assert sum(result.jobs[0].interruptions.values()) > 10
@@ -240,8 +237,7 @@ def test_these_cases_are_not_quiet() -> None:
 def test_a_crash_by_hand() -> None:
     """A job that fails at 300 s and is known to have at 310 s, with a node that is there at 500 s."""
     one = prepared(failures=[cause("crash")], cluster=nodes(2), detection={"time": "10 s"}, warmup="50 s")
-    timeline = sim.run(one, 0, trace([(350, 0, 1, 550)]), keeps_timeline=True).timeline
-    assert timeline is not None
+    timeline = present(sim.run(one, 0, trace([(350, 0, 1, 550)]), keeps_timeline=True).timeline)
     rows = [(Bucket(span.bucket).name, span.start, span.end, span.cause) for span in timeline.spans]
     assert rows == [
         ("INITIALIZE", 0.0, 30.0, 0),
@@ -266,8 +262,7 @@ def test_a_crash_by_hand() -> None:
 def test_a_slow_node_by_hand() -> None:
     """While a node is slow the job steps degraded, for the reason of that node."""
     one = prepared(failures=[slow(0.5, heals="200 s")])
-    timeline = sim.run(one, 0, trace([(300, 0, 0)]), keeps_timeline=True).timeline
-    assert timeline is not None
+    timeline = present(sim.run(one, 0, trace([(300, 0, 0)]), keeps_timeline=True).timeline)
     rows = [(Bucket(span.bucket).name, span.start, span.end, span.cause) for span in timeline.spans]
     assert rows == [
         ("INITIALIZE", 0.0, 30.0, 0),
@@ -290,7 +285,6 @@ def test_one_failure_of_two_groups_is_one_mark() -> None:
     # Nodes 0 and 4 are a replica after the swap; rack 0 holds nodes 0 and 1.
     rows = [(400.0, 0, 1), (500.0, 1, 0)]
     result = sim.run(one, 0, trace(rows), keeps_timeline=True)
-    assert result.timeline is not None
     assert len(result.timeline.marks) == sum(result.jobs[0].interruptions.values()) == 2
     spread = prepared(
         failures=[cause("crash"), {**cause("rack"), "part": "rack"}],
@@ -300,16 +294,14 @@ def test_one_failure_of_two_groups_is_one_mark() -> None:
     )
     # Rack 0 holds nodes 0, 1 and 2: of the replica that is away, and of the other one.
     result = sim.run(spread, 0, trace(rows), keeps_timeline=True)
-    assert result.timeline is not None
     assert result.jobs[0].interruptions == {1: 1, 2: 1}
-    assert len(result.timeline.marks) == 2
+    assert len(present(result.timeline).marks) == 2
 
 
 def test_planned_saves_are_waited_for() -> None:
     """A save before a job gives its nodes back is a span of its own, and what a spike takes back is none."""
     one = prepared(failures=[preemption(notice="1 min"), spike()])
     result = sim.run(one, 0, trace([(300, 0, 0), (600, 1, 0)]), keeps_timeline=True)
-    assert result.timeline is not None
     saves = [span for span in result.timeline.spans if span.bucket == Bucket.CHECKPOINT_STALL]
     assert [(span.start, span.end, span.cause) for span in saves] == [(300.0, 310.0, 1)]
     assert seconds(result)["lost_work"] > 0
@@ -322,8 +314,7 @@ def test_software_that_fails_is_marked_with_its_job() -> None:
     """Each mark belongs to the job that was hit."""
     jobs = [{"name": "a", "gpus": 1}, {"name": "b", "gpus": 1}]
     one = prepared(failures=[software()], jobs=jobs)
-    timeline = sim.run(one, 0, trace([(300, 0, 1), (400, 0, 0)]), keeps_timeline=True).timeline
-    assert timeline is not None
+    timeline = present(sim.run(one, 0, trace([(300, 0, 1), (400, 0, 0)]), keeps_timeline=True).timeline)
     assert [(mark.time, mark.job) for mark in timeline.marks] == [(300.0, 1), (400.0, 0)]
 
 
@@ -550,8 +541,7 @@ def test_marks_are_instant_events() -> None:
 def test_gpu_seconds_by_hand() -> None:
     """Of 112 GPUs in 7 replicas 16 are away for 300 s: the rest of the time is the main group's, and the sum is all."""
     _, result = by_hand()
-    assert result.timeline is not None
-    totals = gpu_seconds(result.timeline, 0, 112, 7)
+    totals = gpu_seconds(present(result.timeline), 0, 112, 7)
     assert totals.sum() == pytest.approx(112 * 1000.0)
     assert totals[Bucket.STARVED] == pytest.approx(16 * 150)
     assert totals[Bucket.INITIALIZE] == pytest.approx(112 * 30 + 16 * 150)

@@ -17,9 +17,9 @@ from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import _Watched, ended, exactly, nodes_at, play, prepared, seconds
+from tests.harness import _Watched, ended, exactly, nodes_at, play, prepared, results_of, seconds
 from tests.intervals import Z, close
-from tests.pace import SEED
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
@@ -323,7 +323,7 @@ def test_mates_are_like_spares_that_are_at_hand(
     assert seconds(ours) == pytest.approx(seconds(theirs))
 
 
-@pytest.mark.parametrize(("needed", "drains"), [(6, False), (4, False), (4, True), (1, False)])
+@pytest.mark.parametrize(("needed", "drains"), one_in(2, [(6, False), (4, False), (4, True), (1, False)]))
 def test_availability_of_a_unit(needed: int, drains: bool) -> None:
     """A unit of six nodes is of use while 6 - needed or fewer are down, none if it drains: a binomial probability.
 
@@ -382,7 +382,7 @@ def test_the_closed_form_says_how_often_too_few_racks_have_enough_nodes() -> Non
     (reason,) = sim.closed_form(one).reasons
     start = "a job needs 10 of 12 units of 6 nodes, and more than the other 2 have fewer than 4 in working order "
     assert reason.startswith(f"{start}{100 * share:.3g} % of the time")
-    starved = [seconds(sim.run(one, number))["starved"] / (200 * 3600) for number in range(30)]
+    starved = [seconds(result)["starved"] / (200 * 3600) for result in results_of(one, 30)]
     assert close(np.array(starved), share)
 
 
@@ -391,7 +391,7 @@ def test_availability_of_domains_whose_switch_trays_take_them_whole() -> None:
     one = sim.prepare(sim.load("llama3-405b-gb200", ["initial=stationary", "horizon=200 d"]))
     found = sim.availability(one)
     assert found["domain_availability"] > found["node_availability"]
-    results = [sim.run(one, number) for number in range(12)]
+    results = list(results_of(one, 12))
     assert close(
         np.array([1 - one.down_node_seconds / one.node_seconds for one in results]), found["node_availability"]
     )

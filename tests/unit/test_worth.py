@@ -20,7 +20,7 @@ from ettrick.sim import Ratio, catalog, units
 from ettrick.sim.formulas.goodput import optimal_interval
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import of_plain
+from tests.typed import of_plain, present
 
 if TYPE_CHECKING:
     from ettrick.analysis.parts import DifferenceSummary
@@ -68,10 +68,9 @@ def rows_of(found: WorthDocument) -> dict[str, WorthRow]:
 
 def widened(found: DifferenceSummary | None) -> float:
     """Return the half width of an interval that misses with a probability of `RARE_ALARM`, given that of 95 %."""
-    assert found is not None
     degrees = REPLICATIONS - 1
     ratio = stats.t.isf(RARE_ALARM / 2, degrees) / stats.t.isf(0.025, degrees)
-    low, high = found.ci95 or (0.0, 0.0)
+    low, high = present(found).ci95 or (0.0, 0.0)
     return float((high - low) / 2 * ratio)
 
 
@@ -81,12 +80,8 @@ def test_without_its_only_cause_a_job_does_what_arithmetic_says() -> None:
     (row,) = found.causes.rows
     cycles, rest = divmod(2 * 86400 - 180, 1230)
     ideal = (1200 * cycles + min(rest, 1200)) / (2 * 86400)
-    base = rows_of(found)["restart"].gain["ettr"]
-    assert base is not None
-    gained = row.gain["ettr"]
-    assert gained is not None
-    mean = found.base["ettr"].mean
-    assert mean is not None
+    gained = present(row.gain["ettr"])
+    mean = present(found.base["ettr"].mean)
     assert mean + gained.mean == pytest.approx(ideal, rel=1e-12)
     assert gained.resolved
     assert (found.causes.together, found.causes.added, found.causes.residual) == (None, None, None)
@@ -190,9 +185,7 @@ def test_longer_lives_reach_batches_and_hidden_faults() -> None:
     defect = {"use": "defect", "name": "lemon", "share": 0.2, "rate": "1 per node-day", "onset": "1 per 100 node-day"}
     before, after = knob("mtbf", failures=[{**NODE, "batches": [batch]}, defect])
     old = [prepared.sources[0].variety.batches[0].law for prepared in (before, after)]
-    assert old[0] is not None
-    assert old[1] is not None
-    assert old[1].mean_value == pytest.approx(1.1 * old[0].mean_value)
+    assert present(old[1]).mean_value == pytest.approx(1.1 * present(old[0]).mean_value)
     hidden = [prepared.sources[1].hidden for prepared in (before, after)]
     onsets = [each.onset.mean_value for each in hidden if each is not None and each.onset is not None]
     assert onsets[1] == pytest.approx(1.1 * onsets[0])
@@ -211,8 +204,7 @@ def test_longer_lives_reach_batches_and_hidden_faults() -> None:
 def test_a_knob_takes_a_tenth_off_once(name: str, shorter: set[str]) -> None:
     """Times are 0.9 of what they were, and nothing else of a job changes; all knobs at once do the same, once."""
     before, after = knob(name, jobs=[TRAINED])
-    together = changes_of(before).all_knobs
-    assert together is not None
+    together = present(changes_of(before).all_knobs)
     first, changed, all_of_them = map(value_of, (before, after, together.prepared))
     for key, value in first.items():
         assert changed[key] == pytest.approx((0.9 if key in shorter else 1.0) * value, rel=1e-12), key
@@ -228,21 +220,18 @@ def test_shorter_repairs_are_those_of_a_bundle_too() -> None:
         before = sim.prepare(sim.parse(data))
         scenario, _ = KNOBS["repair"](before.scenario, before)
         for one, other in zip(before.sources, sim.prepare(scenario).sources, strict=True):
-            assert one.repair is not None
-            assert other.repair is not None
-            assert other.repair.mean_value == pytest.approx(0.9 * one.repair.mean_value, rel=1e-12)
+            assert present(other.repair).mean_value == pytest.approx(0.9 * present(one.repair).mean_value, rel=1e-12)
 
 
 def value_of(prepared: sim.Prepared) -> dict[str, float]:
     """Return the numbers that knobs are about."""
     job, source = prepared.jobs[0], prepared.sources[0]
     recovery: Any = prepared.recovery
-    assert source.repair is not None
     return {
         "mtti": job.mtti,
         "detection": job.detection_mean,
         "restart": recovery.scale,
-        "repair": source.repair.mean_value,
+        "repair": present(source.repair).mean_value,
         "stall": job.checkpoint.stall,
         "load": job.checkpoint.load,
         "interval": job.checkpoint.interval,
@@ -264,12 +253,9 @@ def test_a_faster_step_keeps_the_share_of_time_and_yields_more_tokens() -> None:
     found = worth(report_sample.parse(jobs=[{**TRAINED, "step_time": "4 s"}]), 4, processes=1)
     row = rows_of(found)["step_time"]
     tokens, ettr = row.gain["tokens_per_day"], row.gain["ettr"]
-    assert tokens is not None
-    assert ettr is not None
-    base = found.base["tokens_per_day"].mean
-    assert base is not None
-    assert tokens.mean / base == pytest.approx(1 / 0.9 - 1, rel=0.02)
-    assert abs(ettr.mean) < 2e-3
+    base = present(found.base["tokens_per_day"].mean)
+    assert present(tokens).mean / base == pytest.approx(1 / 0.9 - 1, rel=0.02)
+    assert abs(present(ettr).mean) < 2e-3
     assert found.knobs.rows[0].name == "step_time", "the most valuable first"
 
 
@@ -290,7 +276,6 @@ def test_intervals_stay_where_a_rule_has_chosen_them() -> None:
     assert intervals[0] < intervals[1]
     changes = changes_of(prepared)
     for change in (*changes.causes, *changes.knobs, changes.all_knobs):
-        assert change is not None
         if change.name != "checkpoint_by_rule":
             assert [job.checkpoint.interval for job in change.prepared.jobs] == pytest.approx(intervals, rel=1e-12)
     again = by_name(changes.knobs)["checkpoint_by_rule"]
@@ -365,8 +350,7 @@ def test_knobs_that_fit_alone_and_not_together_are_left_out(monkeypatch: pytest.
     assert not {"first", "second"} & set(names)
     for name in ("first", "second"):
         assert changed.left_out[name].startswith("it does not fit with those before it: jobs.0.gpus: needs")
-    assert changed.all_knobs is not None
-    assert changed.all_knobs.prepared.spares == 2
+    assert present(changed.all_knobs).prepared.spares == 2
 
 
 def exact(horizon: str, *rates: float) -> sim.Scenario:
@@ -394,8 +378,7 @@ def test_what_a_knob_is_worth_is_what_the_closed_form_says() -> None:
     for group in (found.causes, found.knobs):
         rows += [row for row in (group.together, group.added, group.residual) if row is not None]
     for row in rows:
-        gained = row.gain["ettr"]
-        assert gained is not None
+        gained = present(row.gain["ettr"])
         limit = widened(gained) + abs(row.closed_form["ettr"]) / starts + 1e-12
         assert gained.mean == pytest.approx(row.closed_form["ettr"], abs=limit), row.name
         # The test can tell a knob that is turned twice, or the wrong way.
@@ -408,10 +391,7 @@ def test_rare_failures_add_up() -> None:
     """Losses are proportional to rates at first: of rare failures the residual is below a hundredth of the sum."""
     found = worth(exact("2000 d", 0.03, 0.02), REPLICATIONS)
     added, residual = found.causes.added, found.causes.residual
-    assert added is not None
-    assert residual is not None
-    gained = residual.gain["ettr"]
-    assert gained is not None
+    gained = present(residual.gain["ettr"])
     assert abs(residual.closed_form["ettr"]) < 0.01 * added.closed_form["ettr"]
     assert abs(gained.mean - residual.closed_form["ettr"]) <= widened(gained)
     assert widened(gained) < 0.2 * added.closed_form["ettr"]
@@ -424,10 +404,8 @@ def test_frequent_failures_do_not_add_up() -> None:
     What is left of the time falls convexly with the rate, so that each cause alone hides behind the others.
     """
     found = worth(exact("8 d", 25.0, 25.0), REPLICATIONS)
-    residual = found.causes.residual
-    assert residual is not None
-    gained = residual.gain["ettr"]
-    assert gained is not None
+    residual = present(found.causes.residual)
+    gained = present(residual.gain["ettr"])
     assert gained.mean > widened(gained) > 0
     assert gained.resolved
     assert gained.mean == pytest.approx(
@@ -506,15 +484,12 @@ def test_without_tokens_money_is_for_productive_time() -> None:
     """Where tokens are not known, the GPU-hours gained are paid for, at the price of a productive one."""
     found = worth(report_sample.parse(cost={"gpu_hour": 2.0}), 2, processes=1)
     assert found.by == "ettr"
-    ettr = found.base["ettr"].mean
-    assert ettr is not None
+    ettr = present(found.base["ettr"].mean)
     assert found.price_of_work == pytest.approx(2.0 / 3600 * 16 * 8 / (112 * ettr), rel=1e-9)
     row = rows_of(found)["mtbf"]
-    gained = row.gain["ettr"]
-    assert gained is not None
-    assert row.money_per_year is not None
+    gained = present(row.gain["ettr"])
     hours = gained.mean * 112 * units.DURATION.units["year"] / 3600
-    assert row.money_per_year.mean == pytest.approx(hours * found.price_of_work * 3600, rel=1e-9)
+    assert present(row.money_per_year).mean == pytest.approx(hours * found.price_of_work * 3600, rel=1e-9)
 
 
 def test_document_has_what_the_reference_says(priced: tuple[WorthDocument, dict[str, Any]]) -> None:
@@ -546,8 +521,7 @@ def test_what_is_the_same_in_all_replications_is_not_called_resolved(
     """Replications that agree have no interval: a gain stands alone, and nothing at all is no change."""
     with_noise = [Ratio(value, 1) for value in (0.91, 0.94, 0.90)]
     shifted = [np.array([ratio.amount for ratio in with_noise]) + more for more in (0.0, 0.015)]
-    found = _gain([shifted[1]], [shifted[0]])
-    assert found is not None
+    found = present(_gain([shifted[1]], [shifted[0]]))
     assert found.mean == pytest.approx(0.015)
     assert (found.resolved, found.replications_to_resolve) == (False, None)
     content = {**priced[1], "causes": {**priced[1]["causes"]}}
