@@ -34,22 +34,6 @@ FEWEST = 20
 MOST_EVENTS, MOST_COMPILED = 3e5, 3e8
 """Events that are simulated at most, all replications together, one by one and in machine code: half a minute."""
 
-NAMES = (
-    "outages",
-    "daily dispersion",
-    "weekly dispersion",
-    "gap shape",
-    "share of worst tenth",
-    "repeated in 7 days",
-    "lasting difference",
-    "nodes down P99",
-    "unavailability",
-)
-
-WITH_ENDS = 2
-"""How many of the last of them need ends of outages."""
-
-
 # What a trace of failures says about how far its nodes are from independent and alike.
 
 TICKS = 10_000
@@ -152,33 +136,12 @@ def time_by_nodes_down(faults: Faults) -> NDArray[np.float64]:
     return np.bincount(np.maximum(level, 0), weights=np.diff(edges)).astype(np.float64)
 
 
-STATISTICS: dict[str, Callable[[Faults], float]] = {
-    "daily dispersion": daily_dispersion,
-    "nodes down P99": down_p99,
-    "gap shape": gap_shape,
-    "share of worst tenth": top_decile_share,
-    "unavailability": unavailability,
-    "lasting difference": lasting_difference,
-}
+def weekly_dispersion(faults: Faults) -> float:
+    """Return variance over mean of the number of starts of a week [-]; 1 for a Poisson process."""
+    return dispersion(np.histogram(faults.start, np.arange(0, max(faults.days, 7.0) + 1e-9, 7.0))[0])
 
 
-# The data beside simulations.
-
-
-def statistics(faults: Faults) -> NDArray[np.float64]:
-    """Return the statistics of `NAMES`, NaN where a trace has too few outages for one."""
-    if len(faults.node) < 10 or np.ptp(faults.start) * TICKS < 10:
-        return np.array([float(len(faults.node))] + [math.nan] * (len(NAMES) - 1))
-    weeks = np.histogram(faults.start, np.arange(0, max(faults.days, 7.0) + 1e-9, 7.0))[0]
-    more = {
-        "outages": float(len(faults.node)),
-        "weekly dispersion": dispersion(weeks),
-        "repeated in 7 days": _repeats(faults),
-    }
-    return np.array([more[name] if name in more else STATISTICS[name](faults) for name in NAMES])
-
-
-def _repeats(faults: Faults) -> float:
+def repeats(faults: Faults) -> float:
     """Return the share of returns that are followed by an outage of the same node within 7 days."""
     order = np.lexsort((faults.start, faults.node))
     node, start, end = faults.node[order], faults.start[order], faults.end[order]
@@ -186,6 +149,37 @@ def _repeats(faults: Faults) -> float:
     again = np.zeros(len(node), dtype=np.bool_)
     again[:-1] = (node[1:] == node[:-1]) & (start[1:] - end[:-1] < 7)
     return float(again[seen].mean()) if seen.any() else math.nan
+
+
+CHECKS: dict[str, Callable[[Faults], float]] = {
+    "outages": lambda faults: float(len(faults.node)),
+    "daily dispersion": daily_dispersion,
+    "weekly dispersion": weekly_dispersion,
+    "gap shape": gap_shape,
+    "share of worst tenth": top_decile_share,
+    "repeated in 7 days": repeats,
+    "lasting difference": lasting_difference,
+    "nodes down P99": down_p99,
+    "unavailability": unavailability,
+}
+"""What the data are compared in with simulations."""
+
+WITH_ENDS = 2
+"""How many of the last of them need ends of outages."""
+
+_PUBLISHED = "daily dispersion", "nodes down P99", "gap shape", "share of worst tenth", "unavailability"
+STATISTICS = {name: CHECKS[name] for name in (*_PUBLISHED, "lasting difference")}
+"""Those of the published trace, in the order of its table."""
+
+
+# The data beside simulations.
+
+
+def statistics(faults: Faults) -> NDArray[np.float64]:
+    """Return the statistics of `CHECKS`, NaN where a trace has too few outages for one."""
+    if len(faults.node) < 10 or np.ptp(faults.start) * TICKS < 10:
+        return np.array([float(len(faults.node))] + [math.nan] * (len(CHECKS) - 1))
+    return np.array([statistic(faults) for statistic in CHECKS.values()])
 
 
 def trace_of(history: History) -> Faults:
@@ -261,7 +255,7 @@ def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> li
     data = statistics(trace)
     drawn = np.array([statistics(simulation) for simulation in traces])
     result = []
-    for at, name in enumerate(NAMES if has_ends else NAMES[:-WITH_ENDS]):
+    for at, name in enumerate([*CHECKS][: None if has_ends else -WITH_ENDS]):
         values = drawn[:, at][~np.isnan(drawn[:, at])]
         if len(values) < 10 or math.isnan(data[at]):
             continue

@@ -136,15 +136,12 @@ def workload(fitted: FittedModel, tables: Tables, site: SlurmScenario | None = N
 
 def _assumed(ran: Sequence[LoggedJob], site: SlurmScenario | None) -> list[str]:
     """Return what is taken for granted of the queue."""
-    return [
-        *(["the scheduler: the preset slurm; --slurm-conf FILE says more"] if site is None else []),
-        *(
-            ["limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time"]
-            if all(math.isnan(job.limit) for job in ran)
-            else []
-        ),
-        *(site.assumed if site is not None else []),
-    ]
+    exact = "limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time"
+    assumed = {
+        "the scheduler: the preset slurm; --slurm-conf FILE says more": site is None,
+        exact: all(math.isnan(job.limit) for job in ran),
+    }
+    return [*(text for text, is_assumed in assumed.items() if is_assumed), *(site.assumed if site is not None else [])]
 
 
 def _streams(

@@ -7,6 +7,7 @@ them. `LazyRows` keeps rows of numbers without an object for each.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,23 @@ class _Rows(Sequence[Row]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        """Return a row, or some of them."""
+        numbers = range(len(self))[index]
+        return self._some(numbers) if isinstance(numbers, range) else self._row(numbers)
+
+    def _some(self, numbers: range) -> Sequence[Row]:
+        return [self._row(number) for number in numbers]
+
+    @abstractmethod
+    def _row(self, number: int) -> Row: ...
+
 
 class LazyRows(_Rows[Row]):
     """Rows of equally many numbers, such as ratios."""
@@ -55,23 +73,16 @@ class LazyRows(_Rows[Row]):
         """Return the number of rows."""
         return len(self._numbers) // self._width
 
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def _some(self, numbers: range) -> Sequence[Row]:
+        if numbers.step != 1:
+            return super()._some(numbers)
+        return LazyRows(self._of(numbers.start, numbers.stop), self._width, self._make)
 
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def _row(self, number: int) -> Row:
+        return self._make(self._of(number, number + 1))
 
-    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
-        """Return a row, or some of them."""
-        if isinstance(index, slice):
-            places = range(*index.indices(len(self)))
-            if places.step != 1:
-                return [self[place] for place in places]
-            return LazyRows(
-                self._numbers[places.start * self._width : places.stop * self._width], self._width, self._make
-            )
-        place = range(len(self))[index] * self._width
-        return self._make(self._numbers[place : place + self._width])
+    def _of(self, first: int, end: int) -> array[float]:
+        return self._numbers[first * self._width : end * self._width]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.float64]:
         """Return the numbers, shape (n, width)."""
@@ -125,18 +136,8 @@ class MetricTable(_Rows[Mapping[str, Ratio]]):
         """Return the number of replications."""
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> Mapping[str, Ratio]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Ratio]]: ...
-
-    def __getitem__(self, index: int | slice) -> Mapping[str, Ratio] | Sequence[Mapping[str, Ratio]]:
-        """Return the metrics of a replication, or of some."""
-        places = range(self._count)[index]
-        if isinstance(places, range):
-            return [_MetricRow(self._columns, place) for place in places]
-        return _MetricRow(self._columns, places)
+    def _row(self, number: int) -> Mapping[str, Ratio]:
+        return _MetricRow(self._columns, number)
 
 
 class JobTally:

@@ -47,16 +47,8 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.metrics import Weight
     from ettrick.analysis.results.ensemble import Ensemble
-    from ettrick.sim import (
-        Attempt,
-        FleetAccount,
-        FleetResult,
-        Prepared,
-        PreparedService,
-        PreparedStream,
-        Ratio,
-        ServicePlan,
-    )
+    from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, PreparedService, PreparedStream, Ratio
+    from ettrick.sim.engine.prepared import ServicePlan
     from ettrick.sim.scenario.streams import Arrival
 
 VIAS = ("direct", "preemption")
@@ -446,18 +438,18 @@ def _metrics_table(ensemble: Ensemble, document: models.RunDocument) -> Iterator
         metric, part = METRICS[name], Slice.parse(name) or Slice(name)
         kind = "cluster" if metric.of == "cluster" else "stream"
         workload = part.group if part.by == "stream" else ""
-        whose = ("", "", part.by, part.group, part.weight, part.metric, metric.unit, "simulated")
+        labels = (kind, workload, part.by, part.group, part.weight, part.metric, metric.unit, "simulated")
         amount = base = 0.0
         for place, row in enumerate(ensemble.rows):
             ratio = row[name]
             amount, base = amount + ratio.amount, base + ratio.base
             mean = ratio.amount / ratio.base if ratio.base else ""
-            yield ("", place, kind, workload, *whose[2:], ratio.amount, ratio.base, mean, *[""] * 5, 1)
+            yield ("", place, *labels, ratio.amount, ratio.base, mean, *[""] * 5, 1)
         summary = metrics[name]
         low, high = summary.mean_ci95 or ("", "")
         spread = (_blank(summary.p05), _blank(summary.p50), _blank(summary.p95))
         pooled = (amount, base, _blank(summary.mean), low, high, *spread, len(ensemble.rows))
-        yield ("", -1, kind, workload, *whose[2:], *pooled)
+        yield ("", -1, *labels, *pooled)
 
 
 def _blank(value: float | None) -> float | str:

@@ -276,13 +276,9 @@ def _metrics(
             mean_ci95=widened(adjusted.mean, possible(name, adjusted.ci95), ratios, name),
             worth=adjusted.worth,
         )
-        more: dict[str, object] = {
-            "mean_ci95": estimate.interval,
-            "method": estimate.method or None,
-            "controlled": control,
-        }
-        more |= {"band90": possible(name, _band(prepared, name, estimate.mean, bands.get(name))), **bound}
-        metrics[name] = summary.model_copy(update=more)
+        band = possible(name, _band(prepared, name, estimate.mean, bands.get(name)))
+        more = {"mean_ci95": estimate.interval, "method": estimate.method or None, "controlled": control}
+        metrics[name] = summary.model_copy(update={**more, "band90": band, **bound})
     return metrics
 
 
@@ -321,15 +317,11 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, flo
 
 
 def _windows(ensemble: Ensemble) -> list[models.RunWindow]:
-    windows = []
-    for sums, (replications, start, end) in zip(ensemble.windows, ensemble.reached, strict=True):
-        shares = _time_shares(float(sums.sum()), sums)
-        windows.append(
-            models.RunWindow(
-                start_s=start, end_s=end, replications=replications, ettr=shares["productive"], time_shares=shares
-            )
-        )
-    return windows
+    shares = [_time_shares(float(sums.sum()), sums) for sums in ensemble.windows]
+    return [
+        models.RunWindow(start_s=start, end_s=end, replications=count, ettr=row["productive"], time_shares=row)
+        for row, (count, start, end) in zip(shares, ensemble.reached, strict=True)
+    ]
 
 
 def _per_job(ensemble: Ensemble) -> dict[str, models.JobSummary]:
