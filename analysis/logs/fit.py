@@ -336,10 +336,11 @@ def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found
     complete = times[done] / 3600
     mean = float(complete.mean())
     method = f"{'one' if len(law.parts) == 1 else 'two'} log-normal by maximum likelihood"
-    parts = [*law.parts]
+    parts = law.parts
     fitted = sum(weight * median * math.exp(sigma**2 / 2) for weight, median, sigma in parts)
     if len(parts) == 2 and not 0.6 < fitted / mean < 1.7 and done.all():
-        parts, method = [(1.0, *law_of_one(times / 3600, done))], "log-normal: median fitted, sigma from the mean"
+        parts = estimate.two_lognormals(times / 3600, done, parts=1).parts
+        method = "log-normal: median fitted, sigma from the mean"
     if len(parts) == 1:
         _, median, sigma = parts[0]
         fitted = median * math.exp(sigma**2 / 2)
@@ -358,12 +359,6 @@ def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found
         median=estimated(estimate.median(np.where(done, times, np.inf))),
         mean_s=3600 * mean, method=method,
     )  # fmt: skip
-
-
-def law_of_one(times: NDArray[np.float64], done: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return median and sigma of one log-normal law."""
-    _, median, sigma = estimate.two_lognormals(times, done, parts=1).parts[0]
-    return median, sigma
 
 
 def lognormal_law(median: float, sigma: float) -> dict[str, Any]:
@@ -421,13 +416,18 @@ def _lasting(history: History) -> Estimate:
     return estimate.split_half(*halves[:, whole]) if whole.sum() > 1 else Estimate(math.nan)
 
 
+_PARAMETERS = {
+    "rate": ("mu", 1000.0), "relapse_probability": ("probability", 1.0), "relapse_median_s": ("median", DAY),
+    "relapse_sigma": ("sigma", 1.0), "frailty_cv2": ("cv2", 1.0),
+}  # fmt: skip
+"""Of each parameter of a document that of a fit, and how many of its units are one [1/d, d]."""
+
+
 def _clustering(
     verdict: ClusteringVerdict, draws: Sequence[Clustering], model: ClusterModel, lasting: Estimate
 ) -> found.ClusteringSummary:
-    names = {"rate": ("mu", 1000.0), "relapse_probability": ("probability", 1.0), "relapse_median_s": ("median", DAY)}
-    names |= {"relapse_sigma": ("sigma", 1.0), "frailty_cv2": ("cv2", 1.0)}
     parameters = {}
-    for name, (key, size) in names.items():
+    for name, (key, size) in _PARAMETERS.items():
         value = getattr(verdict.chosen, key)
         if value:
             low, high = np.quantile([getattr(draw, key) for draw in draws], [0.025, 0.975])
@@ -436,9 +436,8 @@ def _clustering(
         events=model.events,
         fits={
             name: found.ClusteringFit(
-                log_likelihood=fit.log_likelihood, aic=fit.aic, rate=1000 * fit.mu,
-                relapse_probability=fit.probability, relapse_median_s=DAY * fit.median, relapse_sigma=fit.sigma,
-                frailty_cv2=fit.cv2,
+                log_likelihood=fit.log_likelihood, aic=fit.aic,
+                **{name: size * getattr(fit, key) for name, (key, size) in _PARAMETERS.items()},
             )
             for name, fit in verdict.fits.items()
         },

@@ -17,11 +17,11 @@ from ettrick.analysis.amounts import name_of, number_of, percent_text
 from ettrick.analysis.logs import anonymise, check, lives, slurm_conf, workload, write
 from ettrick.analysis.logs.events import blame, build, incidents
 from ettrick.analysis.logs.fit import FittedModel, curve, exposure_until, fit
-from ettrick.analysis.logs.formats import read_files
+from ettrick.analysis.logs.formats import read_files, zone_of
 from ettrick.analysis.logs.tables import NoModelError, ReaderContext, Rules, Tables
 from ettrick.analysis.results.fitted import BacktestSummary, CostSummary, CurveSummary, FitDocument, LivesDocument
 from ettrick.sim import yamlfile
-from ettrick.sim.records import HostLists, LogError
+from ettrick.sim.records import HostLists, LogError, Moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -318,11 +318,7 @@ def _against_replay(cost: CostSummary | None) -> list[str]:
 
 def moment(text: str, zones: Sequence[str]) -> float:
     """Return a moment of an option [s since 1970]."""
-    from zoneinfo import ZoneInfo
-
-    from ettrick.sim.records import Moments
-
-    zone = next((ZoneInfo(stated) for stated in reversed(zones) if "=" not in stated), None)
+    zone = zone_of("", zones)
     try:
         return Moments(zone, text).read(text, 0)
     except LogError:

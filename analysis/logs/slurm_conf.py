@@ -498,13 +498,8 @@ def _scheduler(conf: SlurmConf, queues: Sequence[SlurmPartition], assumed: list[
 
 def _backfill(words: Mapping[str, str]) -> dict[str, Any]:
     """Return what SchedulerParameters say of backfill."""
-    keys: dict[str, Any] = {}
-    for word, value in words.items():
-        if word in _PARAMETERS:
-            key, unit = _PARAMETERS[word]
-            number = _whole({word: value}, word)
-            keys[key] = f"{number} {unit}" if unit else number
-    return keys
+    rows = ((*_PARAMETERS[word], _whole(words, word)) for word in words if word in _PARAMETERS)
+    return {key: f"{number} {unit}" if unit else number for key, unit, number in rows}
 
 
 _OTHERWISE = (

@@ -64,10 +64,9 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
         "form": formula.form or None,
         "time_shares": formula.shares,
         "availability": availability(prepared),
-        "waste": None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
-        "waste_by_cause": None
-        if waste is None
-        else {
+        "waste": waste and {order: _by_bucket(causes) for order, causes in waste.items()},
+        "waste_by_cause": waste
+        and {
             order: {name: {**row, "total": sum(row.values())} for name, row in causes.items()}
             for order, causes in waste.items()
         },
