@@ -253,15 +253,8 @@ def _marks(tracks: Tracks, timeline: Timeline, names: list[str]) -> Iterator[Any
         track = tracks.of_group(mark.job, 0) if mark.job >= 0 else tracks.cluster
         name = f"{mark.kind}: {names[mark.cause]}" if mark.cause else mark.kind
         # Scope p draws the mark over all threads of the process.
-        yield {
-            "name": name,
-            "cat": "event",
-            "ph": "i",
-            "ts": _microseconds(mark.time),
-            "s": "p",
-            **track,
-            "args": arguments,
-        }
+        moment = {"cat": "event", "ph": "i", "ts": _microseconds(mark.time), "s": "p"}
+        yield {"name": name, **moment, **track, "args": arguments}
 
 
 def _nodes_down(tracks: Tracks, result: Result, begin: float) -> Iterator[Any]:

@@ -19,15 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
-from ettrick.analysis.logs.tables import (
-    Exposure,
-    LogFile,
-    LogReader,
-    NodeEvent,
-    NoModelError,
-    PartLife,
-    UnusedError,
-)
+from ettrick.analysis.logs.tables import Exposure, LogFile, LogReader, NodeEvent, NoModelError, PartLife, UnusedError
 from ettrick.sim.records import CHUNK, NOTHING, LogError, Moments, column_of, count, flag, opened, paused_collection
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest

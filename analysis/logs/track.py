@@ -289,8 +289,7 @@ class TrackedModel:
         sim.ScenarioError
             If the job does not fit into the nodes.
         """
-        whole = shape.is_whole
-        width = shape.days * DAY
+        whole, width = shape.is_whole, shape.days * DAY
         changes = [f"cluster.nodes={shape.nodes}"] if shape.nodes != self.nodes else []
         if shape.gpus != self.gpus:
             changes.append(f"jobs.{self.at}.gpus={shape.gpus}")

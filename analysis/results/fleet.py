@@ -519,10 +519,7 @@ def _jobs_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[
 
 
 def _submitted(
-    prepared: Prepared,
-    stream: PreparedStream,
-    replication: int,
-    attempts: Mapping[tuple[int, int], Sequence[Attempt]],
+    prepared: Prepared, stream: PreparedStream, replication: int, attempts: Mapping[tuple[int, int], Sequence[Attempt]]
 ) -> Iterator[tuple[Arrival, Sequence[Attempt]]]:
     """Yield the jobs of a stream with their attempts; of a backlog without end those that have started."""
     last_started = max((number for index, number in attempts if index == stream.index), default=-1)
