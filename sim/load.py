@@ -136,7 +136,7 @@ class Template:
         try:
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
-                document = presets.lay(yamlfile.assign(document, text, shorthand=_SHORTHAND, known=building_blocks))
+                document = presets.lay(yamlfile.assign(document, text, shorthand=_SHORTHAND, catalog=building_blocks))
         except yamlfile.DocumentError as error:
             line = f"{error}{presets.hint(document, error.path)}"
             raise ScenarioError([line], is_of_files=is_of_files(error)) from None
@@ -153,7 +153,7 @@ def template(path: str | Path) -> Template:
     """
     found = find(str(path))
     try:
-        document = yamlfile.extend(found, shorthand=_SHORTHAND, known=building_blocks)
+        document = yamlfile.extend(found, shorthand=_SHORTHAND, catalog=building_blocks)
     except yamlfile.DocumentError as error:
         raise ScenarioError([str(error)]) from None
     return Template(document, found.parent.absolute())
@@ -420,7 +420,7 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     """
     found_at = find_cluster(str(path))
     try:
-        document = yamlfile.extend(found_at, shorthand=(_KEY,), known=building_blocks)
+        document = yamlfile.extend(found_at, shorthand=(_KEY,), catalog=building_blocks)
         texts = choices_first(overrides)
         for text in texts:
             document = _assigned(document, text)
@@ -460,7 +460,7 @@ def _assigned(document: YamlDocument, text: str) -> YamlDocument:
     bare = _bare(text)
     meant = f"{_KEY}.{bare}" if _KEY in document.data and not _is_whole(text) else bare
     try:
-        assigned = yamlfile.assign(document, meant, shorthand=(_KEY,), known=building_blocks)
+        assigned = yamlfile.assign(document, meant, shorthand=(_KEY,), catalog=building_blocks)
     except yamlfile.DocumentError as error:
         mark = error.mark._replace(text=text) if error.mark.text == meant else error.mark
         raise yamlfile.DocumentError(mark, error.path, error.rule) from None

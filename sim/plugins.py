@@ -14,6 +14,7 @@ import functools
 import hashlib
 import importlib.util
 import inspect
+import itertools
 import traceback
 from importlib import metadata
 from pathlib import Path
@@ -119,7 +120,12 @@ def _check(value: Data, name: str, alike: Sequence[Data]) -> None:
         if not callable(value):
             raise PluginError("it is no function")
         return
-    if name in (known for model in alike for known in _names(model)):
+    _check_model(value, name, alike)
+
+
+def _check_model(value: Data, name: str, alike: Sequence[Data]) -> None:
+    """Refuse a model that is not as those that are built in."""
+    if name in itertools.chain.from_iterable(map(_names, alike)):
         raise PluginError("the name is built in")
     # The nearest class that all have in common; of one kind alone it is that kind.
     base = next(base for base in alike[0].__mro__ if all(issubclass(model, base) for model in alike))
@@ -127,11 +133,16 @@ def _check(value: Data, name: str, alike: Sequence[Data]) -> None:
         raise PluginError(f"it is no subclass of {base.__module__}.{base.__qualname__}")
     if _names(value) != (name,):
         raise PluginError(f'it needs the field use: Literal["{name}"] = "{name}"')
-    common = set.intersection(*(set(dir(model)) | model.model_fields.keys() for model in alike))
-    lacking = sorted(n for n in common - set(dir(value)) - value.model_fields.keys() if not n.startswith("_"))  # type: ignore[attr-defined]
-    lacking += sorted(getattr(value, "__abstractmethods__", ())) if inspect.isabstract(value) else []
+    lacking = _lacking(value, alike)
     if lacking:
         raise PluginError(f"it lacks {', '.join(lacking)}")
+
+
+def _lacking(value: Data, alike: Sequence[Data]) -> list[str]:
+    """Return what a model lacks that all have that are built in, and what it leaves abstract."""
+    common = set.intersection(*(set(dir(model)) | model.model_fields.keys() for model in alike))
+    lacking = sorted(n for n in common - set(dir(value)) - value.model_fields.keys() if not n.startswith("_"))
+    return lacking + (sorted(getattr(value, "__abstractmethods__", ())) if inspect.isabstract(value) else [])
 
 
 def _names(model: Data) -> tuple[str, ...]:

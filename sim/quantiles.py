@@ -187,13 +187,20 @@ def _plain_hazard(p: Sequence[float], at: int, x: float, biased: bool) -> float:
             below *= (x + low) / (high + low)
             above *= (high + x) / (high + low)
         return hazard_of(below, above)
+    return _steps_hazard(p, at, x, biased) if kind == STEPS else _piecewise_hazard(p, at, x, biased)
+
+
+def _steps_hazard(p: Sequence[float], at: int, x: float, biased: bool) -> float:
     count = int(p[at + 1])
-    if kind == STEPS:
-        rank = _search_right(p, at + 2, count, x)
-        below = rank / count
-        if biased:
-            below = p[at + 1 + count + rank] / p[at + 1 + 2 * count] if rank else 0.0
-        return hazard_of(below, 1 - below)
+    rank = _search_right(p, at + 2, count, x)
+    below = rank / count
+    if biased:
+        below = p[at + 1 + count + rank] / p[at + 1 + 2 * count] if rank else 0.0
+    return hazard_of(below, 1 - below)
+
+
+def _piecewise_hazard(p: Sequence[float], at: int, x: float, biased: bool) -> float:
+    count = int(p[at + 1])
     piece = _search_right(p, at + 3, count, x) - 1
     start, length, rate = p[at + 3 + piece], p[at + 3 + count + piece], p[at + 3 + 2 * count + piece]
     hazard = p[at + 3 + 3 * count + piece]
@@ -213,11 +220,7 @@ def _plain_hazard(p: Sequence[float], at: int, x: float, biased: bool) -> float:
 
 
 def _inverted(p: Sequence[float], at: int, u: float, low: float, high: float, biased: bool) -> float:
-    """Return the smallest x [s] in [low, high] with P(X <= x) >= u: exact at the breaks, else right to about 1e-14.
-
-    Between the breaks ln H over ln x is smooth (straight for a Weibull law), so that few steps of Chandrupatla's method
-    find the last digits.
-    """
+    """Return the smallest x [s] in [low, high] with P(X <= x) >= u: exact at the breaks, else right to about 1e-14."""
     target = -math.log1p(-u)
     low = max(low, _TINY)
     if p[at] == MIXTURE:
@@ -231,8 +234,15 @@ def _inverted(p: Sequence[float], at: int, u: float, low: float, high: float, bi
             if target > p[hazards + count + place]:
                 return p[times + place]
             high = min(max(high, low), p[times + place])
-    high = max(high, low)
-    goal = math.log(target)
+    return _root(p, at, math.log(target), low, max(high, low), biased)
+
+
+def _root(p: Sequence[float], at: int, goal: float, low: float, high: float, biased: bool) -> float:
+    """Return where between two breaks [s] ln H reaches `goal`.
+
+    There ln H over ln x is smooth (straight for a Weibull law), so that few steps of Chandrupatla's method find the
+    last digits.
+    """
     a, b = math.log(low), math.log(high)
     f_a, f_b = _miss(p, at, a, goal, biased), _miss(p, at, b, goal, biased)
     if f_a >= 0:  # without a change of sign the answer is one of the ends, to rounding

@@ -127,12 +127,12 @@ def copied(data: Data) -> Data:
 def readers(scenario: Table) -> list[Keys]:
     """Return the paths of a scenario at which something may read a file."""
     lists = {key: scenario.get(key) for key in ("failures", "streams")}
-    found: list[Keys] = [
+    strategies: list[Keys] = [
         (key, index) for key, items in lists.items() if isinstance(items, list) for index in range(len(items))
     ]
     services = scenario.get("services")
     demands = [("services", index, "demand") for index in range(len(services))] if isinstance(services, list) else []
-    return [*found, *demands, ("cluster", "fabric")]
+    return [*strategies, *demands, ("cluster", "fabric")]
 
 
 def value_at(data: Data, path: Keys, otherwise: Data) -> Data:
@@ -318,10 +318,10 @@ class _Builder:
             if key in content:
                 first = content[key].key
                 raise self.error(event, at, f"key is given twice (first on line {first.line if first else 0})")
-            said = next(self.events)
-            value = self.value(said, at)
+            value_event = next(self.events)
+            value = self.value(value_event, at)
             # What a study sets may be a null that is written out: it removes a key of the scenario.
-            if value.content is None and not (path == ("set",) and said.value):
+            if value.content is None and not (path == ("set",) and value_event.value):
                 hint = f"; write a space after ':' in {key!r}" if ":" in key else ""
                 raise self.error(event, at, f"key has no value{hint}")
             content[key] = replace(value, key=_at(self.file, event.start_mark))
@@ -365,7 +365,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 Locate: TypeAlias = Callable[[str, Path], Path]
-Known: TypeAlias = Callable[[Keys], Mapping[str, Path]]
+Catalog: TypeAlias = Callable[[Keys], Mapping[str, Path]]
 
 FILE_KEYS = ("file", "inventory")
 """Keys that name a file which a strategy reads."""
@@ -482,7 +482,7 @@ def load(path: Path) -> YamlDocument:
 
 
 def extend(
-    path: Path, *, shorthand: Iterable[str] = (), locate: Locate | None = None, known: Known | None = None
+    path: Path, *, shorthand: Iterable[str] = (), locate: Locate | None = None, catalog: Catalog | None = None
 ) -> YamlDocument:
     """Return what a file says together with everything that it extends.
 
@@ -492,7 +492,7 @@ def extend(
         Dotted paths at which text is the name of a file: ``cluster: x.yaml`` means ``cluster: {extends: x.yaml}``.
     locate : callable, optional
         Turns a name, and the file that mentions it, into a path; by default names are relative to that file.
-    known : callable, optional
+    catalog : callable, optional
         Given where in the document, files by names that stand for them there unless there is a file of this name.
 
     Raises
@@ -500,7 +500,7 @@ def extend(
     DocumentError
         As `load`, for any of the files, and if files extend each other in a circle.
     """
-    reader = _FileReader(frozenset(shorthand), locate, known)
+    reader = _FileReader(frozenset(shorthand), locate, catalog, [])
     return _document(reader.read(path, (), (), None), reader.files)
 
 
@@ -515,7 +515,7 @@ def assign(
     *,
     shorthand: Iterable[str] = (),
     locate: Locate | None = None,
-    known: Known | None = None,
+    catalog: Catalog | None = None,
 ) -> YamlDocument:
     """Return a copy of a document with one value set, as by ``--set jobs.0.gpus=16``; ``spares=null`` removes a key.
 
@@ -534,32 +534,37 @@ def assign(
     if not equals or not all(steps):
         raise DocumentError(mark, "", "needs path=value, for example --set horizon='30 d'")
     result = document.copy()
-    holder: Data = result.data
-    path: Keys = ()
-    for position, step in enumerate(steps):
-        key = _step(holder, step, path, mark)
-        path = (*path, key)
-        if position < len(steps) - 1:
-            if isinstance(holder, dict) and key not in holder:
-                holder[key] = {}
-                result.keys[path] = result.values[path] = mark
-            elif isinstance(holder[key], str) and key in _NAMES:
-                # The name alone is short for a mapping with one key.
-                holder[key] = {_NAMES[str(key)]: holder[key]}
-                result.values[(*path, _NAMES[str(key)])] = result.values[path]
-            holder = holder[key]
+    holder, path = _descend(result, steps, mark)
     tree = parse(value_text, mark)
     if tree is None or (tree.content is None and not value_text.strip()):
         raise DocumentError(mark, dotted(path), "has no value; null would remove the key")
     if tree.content is None:
         return _without(result, holder, path, mark)
-    reader = _FileReader(frozenset(shorthand), locate, known, result.files)
+    reader = _FileReader(frozenset(shorthand), locate, catalog, result.files)
     tree = replace(reader.expand(with_use(tree), Path("--set"), path, ()), key=mark)
     if path[-1] == "use" and holder.get(path[-1]) != tree.content:
         result.stale |= {(*path[:-1], key) for key in holder}
     result.forget(path)
     holder[path[-1]] = _flatten(tree, path, result)
     return result
+
+
+def _descend(document: YamlDocument, steps: list[str], mark: Mark) -> tuple[Data, Keys]:
+    """Return what holds the value to which steps lead, and its path; mappings that are missing on the way are made."""
+    holder: Data = document.data
+    path: Keys = ()
+    for step in steps[:-1]:
+        key = _step(holder, step, path, mark)
+        path = (*path, key)
+        if isinstance(holder, dict) and key not in holder:
+            holder[key] = {}
+            document.keys[path] = document.values[path] = mark
+        elif isinstance(holder[key], str) and key in _NAMES:
+            # The name alone is short for a mapping with one key.
+            holder[key] = {_NAMES[str(key)]: holder[key]}
+            document.values[(*path, _NAMES[str(key)])] = document.values[path]
+        holder = holder[key]
+    return holder, (*path, _step(holder, steps[-1], path, mark))
 
 
 def _without(document: YamlDocument, holder: Data, path: Keys, mark: Mark) -> YamlDocument:
@@ -626,12 +631,12 @@ class _FileReader:
     """Reads files and follows ``extends``."""
 
     def __init__(
-        self, shorthand: frozenset[str], locate: Locate | None, known: Known | None, files: list[Path] | None = None
+        self, shorthand: frozenset[str], locate: Locate | None, catalog: Catalog | None, files: list[Path]
     ) -> None:
         self.shorthand = shorthand
         self.locate = locate or (lambda name, source: source.parent / name)
-        self.known = known or (lambda _: {})
-        self.files: list[Path] = [] if files is None else files
+        self.catalog = catalog or (lambda _: {})
+        self.files = files
         self._trees: dict[object, Tree] = {}
         self._expanded: dict[tuple[object, Keys], Tree] = {}
         self._values = 0
@@ -677,18 +682,20 @@ class _FileReader:
         for name in _names(extends, (*at, "extends")) if extends else ():
             base = self.read(self._found(name, source, at), at, chain, name.mark)
             merged = base if merged is None else _merge(merged, base)
-        own = {key: self.expand(value, source, (*at, key), chain) for key, value in content.items() if key != "extends"}
-        expanded = replace(tree, content=own)
+        stated = {
+            key: self.expand(value, source, (*at, key), chain) for key, value in content.items() if key != "extends"
+        }
+        expanded = replace(tree, content=stated)
         return expanded if merged is None else replace(_merge(merged, expanded), has_base=True)
 
     def _found(self, name: Tree, source: Path, at: Keys) -> Path:
         """Return the file of a name: the one there, or what is known by it."""
-        known = self.known(at)
-        found = known_file(self.locate(name.content, source), name.content, known)
-        if found is None:
-            rule = f"no such file, and nothing of this name comes with Ettrick{suggest(name.content, known)}"
+        files_by_name = self.catalog(at)
+        file = known_file(self.locate(name.content, source), name.content, files_by_name)
+        if file is None:
+            rule = f"no such file, and nothing of this name comes with Ettrick{suggest(name.content, files_by_name)}"
             raise DocumentError(name.mark, dotted(at) or "extends", f"{name.content}: {rule}")
-        return found
+        return file
 
 
 def _inode(path: Path) -> object:
@@ -700,16 +707,16 @@ def _inode(path: Path) -> object:
     return status.st_dev, status.st_ino
 
 
-def known_file(path: Path, name: str, known: Mapping[str, Path]) -> Path | None:
+def known_file(path: Path, name: str, files_by_name: Mapping[str, Path]) -> Path | None:
     """Return a file by its name: the one at `path` if it is there, else the known one; ``None`` if it is neither.
 
     What has the ending or the folder of a file is never taken for a name.
     """
     is_there = os.path.exists(path)  # noqa: PTH110  (no error for a name that no file can have)
-    if name in known and not (is_there and not path.is_dir()):
-        return known[name]
+    if name in files_by_name and not (is_there and not path.is_dir()):
+        return files_by_name[name]
     is_file = is_there or path.suffix in (".yaml", ".yml") or Path(name).name != name
-    return path if is_file or not known else None
+    return path if is_file or not files_by_name else None
 
 
 def _names(extends: Tree, at: Keys) -> list[Tree]:

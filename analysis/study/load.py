@@ -215,7 +215,7 @@ def _filled(document: YamlDocument, at: Keys, path: str, content: Any, folder: P
 
     try:
         text, known = settings_text(path, content), sim.building_blocks
-        found = yamlfile.assign(YamlDocument({}), text, shorthand=_SHORTHAND, locate=locate, known=known)
+        found = yamlfile.assign(YamlDocument({}), text, shorthand=_SHORTHAND, locate=locate, catalog=known)
     except DocumentError as error:
         mark = error.mark if not error.mark.text else yamlfile.nearest_mark(document, at)
         raise DocumentError(mark, yamlfile.dotted(at), error.rule) from None

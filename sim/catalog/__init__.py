@@ -197,8 +197,8 @@ def recovery(name: str) -> Table:
 def strategy_of(name: str) -> str:
     """Return the strategy that a recovery preset is made of; every start asks for all, so no file is parsed for it."""
     text = (_HERE / "recovery" / f"{name}.yaml").read_text(encoding="utf-8")
-    found = re.search(r"^recovery:\n  use: (\S+)$", text, re.MULTILINE)
-    return found[1] if found else str(recovery(name)["recovery"]["use"])
+    match = re.search(r"^recovery:\n  use: (\S+)$", text, re.MULTILINE)
+    return match[1] if match else str(recovery(name)["recovery"]["use"])
 
 
 def schedulers() -> dict[str, Table]:
@@ -270,18 +270,18 @@ def _filled(
         If a key is unknown, a key without a default or among the `needed` is missing, or a value is of another kind.
     """
     content = _mapping(content)
-    known: Table = {part.name: part for part in fields(kind)}  # type: ignore[arg-type]
+    parts: Table = {part.name: part for part in fields(kind)}  # type: ignore[arg-type]
     for name in content:
-        if name not in known:
-            raise ValueError(unknown("key", name, known))
-    for name, part in known.items():
+        if name not in parts:
+            raise ValueError(unknown("key", name, parts))
+    for name, part in parts.items():
         has_default = part.default is not MISSING or part.default_factory is not MISSING
         if name not in content and (name in needed or not has_default):
             raise ValueError(f"key '{name}' is missing")
     values = {}
     for name, value in content.items():
         try:
-            values[name] = readers[name](value) if name in readers else _plain(value, known[name].type)
+            values[name] = readers[name](value) if name in readers else _plain(value, parts[name].type)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return kind(**values)

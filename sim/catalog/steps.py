@@ -29,9 +29,9 @@ def fit() -> Table:
 @functools.cache
 def constants() -> Constants:
     """Return the numbers of the step model that hold for all accelerators."""
-    found = fit()["constants"]
-    assert found.keys() <= {entry.name for entry in fields(Constants)}, "the file names constants of the model"
-    return Constants(**found)
+    numbers = fit()["constants"]
+    assert numbers.keys() <= {entry.name for entry in fields(Constants)}, "the file names constants of the model"
+    return Constants(**numbers)
 
 
 def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False, states: bool = False) -> Efficiencies:
@@ -51,12 +51,9 @@ def efficiencies(chip: Accelerator, precision: str, *, experts: bool = False, st
     assumed = content["assumed"]
     fitted = content["gemm"].get(chip.generation, {})
     guessed = assumed["gemm"].get(chip.generation, {})
+    basis = "assumed" if precision in guessed or fitted else "peak only"
     if precision in fitted and not chip.announced:
         basis = "fitted"
-    elif precision in guessed or fitted:
-        basis = "assumed"
-    else:
-        basis = "peak only"
 
     def share(name: str) -> float:
         if name in fitted or name in guessed:
@@ -119,8 +116,8 @@ def calibrated_sigma(shares: Efficiencies, *, experts: bool) -> float:
     What steps show that were fitted. Where none were, half of the scatter before, at least as much (assumed).
     """
     sigma = fit()["sigma"]
-    known = float(sigma["calibrated experts" if experts else "calibrated"])
-    return known if shares.basis == "fitted" else max(known, shares.sigma / 2)
+    calibrated = float(sigma["calibrated experts" if experts else "calibrated"])
+    return calibrated if shares.basis == "fitted" else max(calibrated, shares.sigma / 2)
 
 
 def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
@@ -130,9 +127,9 @@ def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
     """
     from ettrick.sim.steps.kernels import Benchmarks, GemmCurve  # what few commands need
 
-    entries, known = file_table("kernels.yaml"), accelerators()
-    names = [name for name, entry in known.items() if entry.title == chip.title and name in entries]
-    names += [name for name in entries if known[name].generation == chip.generation]
+    entries, chips = file_table("kernels.yaml"), accelerators()
+    names = [name for name, entry in chips.items() if entry.title == chip.title and name in entries]
+    names += [name for name in entries if chips[name].generation == chip.generation]
     if not names:
         share = shares.gemm / fit()["assumed"]["matmul_share"]
         products = dict.fromkeys(chip.peak, GemmCurve(share, constants().memory, 0.0, share))
@@ -148,4 +145,4 @@ def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
         name: {int(ranks): 1e9 * rate for ranks, rate in row.items()}
         for name, row in entry.get("collectives", {}).items()
     }
-    return Benchmarks(products, entry["sms"], collectives, KERNEL, known[names[0]].title)
+    return Benchmarks(products, entry["sms"], collectives, KERNEL, chips[names[0]].title)

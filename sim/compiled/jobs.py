@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ettrick.sim.compiled import nodes, state
+from ettrick.sim.compiled import nodes, repairs, state
 from ettrick.sim.compiled.ladders import (
     DEAD,
     LOST,
@@ -32,21 +32,12 @@ from ettrick.sim.policies.contracts import Bucket, CheckpointState
 from ettrick.sim.policies.recovery.phases import MOST
 from ettrick.sim.quantiles import quantile
 
-CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED, AUXILIARY, GIVEN_UP = (
-    int(bucket)
-    for bucket in (
-        Bucket.CHECKPOINT_STALL,
-        Bucket.LOST_WORK,
-        Bucket.DETECTION,
-        Bucket.RESCHEDULE,
-        Bucket.RESTORE,
-        Bucket.STARVED,
-        Bucket.QUEUED,
-        Bucket.DEGRADED,
-        Bucket.AUXILIARY,
-        Bucket.GIVEN_UP,
-    )
-)
+CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED, AUXILIARY, GIVEN_UP = map(
+    int, (
+        Bucket.CHECKPOINT_STALL, Bucket.LOST_WORK, Bucket.DETECTION, Bucket.RESCHEDULE, Bucket.RESTORE, Bucket.STARVED,
+        Bucket.QUEUED, Bucket.DEGRADED, Bucket.AUXILIARY, Bucket.GIVEN_UP,
+    ),
+)  # fmt: skip
 
 
 NOT_YET = -math.inf
@@ -169,6 +160,11 @@ def put_state(s: Scalars, saved: CheckpointState) -> None:
 
 # ----------------------------------------
 # From phase to phase.
+
+
+def schedule_phase(s: Scalars, kind: int, time: float) -> None:
+    """Let the job go on at `time` [s], unless its plan is given up before."""
+    state.schedule(s, time, state.PHASE, kind, 0, s.epoch, 0, 0, 0, 0.0)
 
 
 def expose(s: Scalars, now: float, exposed: int) -> None:
@@ -362,6 +358,18 @@ def draw_time(s: Scalars, time: Time) -> tuple[float, float]:
     return quantile(s.laws, time.law, number) * time.factor, mean
 
 
+def wait_of(s: Scalars, step: StepRecord, begin: float) -> tuple[int, float]:
+    """Return the bucket of a step in which the job waits, and how long that takes from `begin` on [s]."""
+    if step.kind == state.STALL:
+        return step.bucket, time_of(s, step)
+    if step.kind == state.SAVE:
+        return CHECKPOINT_STALL, s.stall + s.drain
+    if s.restore_seconds > 0:
+        s.is_reading, s.read_store = True, s.restore_store
+    is_waiting = s.store_back > begin and s.restore_store == 0 and s.committed + s.at_risk > 0
+    return RESTORING, s.restore_seconds + (s.store_back - begin if is_waiting else 0.0)
+
+
 def pause(s: Scalars, now: float) -> bool:
     """Wait through the step before this one and the timed steps after it of the same exposure."""
     step = s.templates[s.current[s.step - 1]]
@@ -370,15 +378,7 @@ def pause(s: Scalars, now: float) -> bool:
     count = 0
     following = -1
     while True:
-        if step.kind == state.STALL:
-            bucket, seconds = step.bucket, time_of(s, step)
-        elif step.kind == state.SAVE:
-            bucket, seconds = CHECKPOINT_STALL, s.stall + s.drain
-        else:
-            is_waiting = s.store_back > end and s.restore_store == 0 and s.committed + s.at_risk > 0
-            bucket, seconds = RESTORING, s.restore_seconds + (s.store_back - end if is_waiting else 0.0)
-            if s.restore_seconds > 0:
-                s.is_reading, s.read_store = True, s.restore_store
+        bucket, seconds = wait_of(s, step, end)
         if seconds > 0:
             end += seconds
             s.phase[count].bucket, s.phase[count].end = bucket, end
@@ -403,7 +403,7 @@ def pause(s: Scalars, now: float) -> bool:
             s.counts_steps = True
             expect_finish(s, end)
         return True
-    state.schedule(s, end, state.PHASE, state.ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
+    schedule_phase(s, state.ON_PHASE_END, end)
     return True
 
 
@@ -416,7 +416,7 @@ def requeue(s: Scalars, step: StepRecord, now: float) -> bool:
     if delay == math.inf:
         s.given_up = now
     wait(s, RESCHEDULE if delay < math.inf else GIVEN_UP, math.inf, now, state.NO)
-    state.schedule(s, now + delay, state.PHASE, state.ON_ELIGIBLE, 0, s.epoch, 0, 0, 0, 0.0)
+    schedule_phase(s, state.ON_ELIGIBLE, now + delay)
     return True
 
 
@@ -443,7 +443,7 @@ def acquire(s: Scalars, step: StepRecord, now: float) -> bool:
     s.is_starved = True
     wait(s, STARVED, math.inf, now, step.exposed)
     if step.timeout < math.inf:
-        state.schedule(s, now + step.timeout, state.PHASE, state.ON_TIMEOUT, 0, s.epoch, 0, 0, 0, 0.0)
+        schedule_phase(s, state.ON_TIMEOUT, now + step.timeout)
     return True
 
 
@@ -469,8 +469,8 @@ def take_missing(s: Scalars, step: StepRecord, may_miss: int, now: float) -> boo
         # Replacements come in the order of their numbers.
         nodes.sort(s.lacking, s.missing)
         for index in range(s.missing // 2):
-            other = s.missing - 1 - index
-            s.lacking[index], s.lacking[other] = s.lacking[other], s.lacking[index]
+            mirror = s.missing - 1 - index
+            s.lacking[index], s.lacking[mirror] = s.lacking[mirror], s.lacking[index]
     while s.missing > may_miss:
         index, place, pools = -1, -1, step.from_pools
         while index < 0 and pools:
@@ -516,7 +516,7 @@ def await_nodes(s: Scalars, step: StepRecord, now: float) -> bool:
     if s.ready_at <= now:
         return False
     wait(s, STARVED, s.ready_at, now, step.exposed)
-    state.schedule(s, s.ready_at, state.PHASE, state.ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
+    schedule_phase(s, state.ON_PHASE_END, s.ready_at)
     return True
 
 
@@ -582,46 +582,58 @@ def hit(s: Scalars, failure: FailureId, now: float, latency: float) -> None:
     """Let a failure hit the job, which knows of it after `latency` [s]."""
     cause = failure.source + 1
     origin = s.origins[failure.source]
-    s.interrupted[cause] += 1
     is_running = s.is_running or s.run_at <= now
-    if is_running:
-        s.disrupted[cause] += 1
-        s.latencies[cause] += latency
-    else:
-        s.merged += 1
+    count_interruption(s, cause, is_running, latency)
     if origin.store_out >= 0:
         s.store_back = max(s.store_back, now + state.draw(s, origin.store_out, failure, state.STORE_OUT))
-    known = now + latency
     takes_nodes = origin.away >= 0
     if s.is_detecting and not takes_nodes:
         reboot(s, origin)
         # The incident is already open: whatever is found first stops the wait.
-        if known < s.detect_at:
-            s.detect_at = known
+        if now + latency < s.detect_at:
             s.epoch += 1
-            state.schedule(s, known, state.PHASE, state.ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
+            expect_detection(s, now + latency)
         return
     is_saving = s.saved_at > now
     # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
     s.saves = takes_nodes and (is_running or is_saving) and s.stall + s.drain <= state.notice_of(s, failure)
-    is_leaving = is_saving and s.fail_source >= 0 and s.origins[s.fail_source].away >= 0
+    is_leaving = is_saving and is_taken_away(s, s.fail_source)
     stop(s, now)
     reboot(s, origin)
-    if not s.incident:
-        s.incident = cause
+    s.incident = s.incident or cause
     s.cause = cause
     if takes_nodes or not is_leaving:
         # Who was saving before giving its nodes back gives them back all the same.
         s.fail_source, s.fail_slot, s.fail_round = failure.source, failure.slot, failure.round
     if latency > 0:
         s.is_detecting = True
-        s.detect_at = known
         # Where no process ran, none runs until somebody knows.
         wait(s, DETECTION, math.inf, now, state.NODES if s.exposed == state.NODES else state.BOTH)
-        state.schedule(s, known, state.PHASE, state.ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
+        expect_detection(s, now + latency)
     else:
         s.is_running = False
         answer(s, now)
+
+
+def count_interruption(s: Scalars, cause: int, is_running: bool, latency: float) -> None:
+    """Count a failure that hits the job: it disrupts stepping, or becomes one with what has stopped that before."""
+    s.interrupted[cause] += 1
+    if is_running:
+        s.disrupted[cause] += 1
+        s.latencies[cause] += latency
+    else:
+        s.merged += 1
+
+
+def is_taken_away(s: Scalars, source: int) -> bool:
+    """Return whether somebody takes the nodes away by a source; there may be none (-1)."""
+    return source >= 0 and s.origins[source].away >= 0
+
+
+def expect_detection(s: Scalars, time: float) -> None:
+    """Let the job know of its incident at `time` [s], unless it does before."""
+    s.detect_at = time
+    schedule_phase(s, state.ON_DETECTED, time)
 
 
 def save_before(s: Scalars, cause: int, now: float, strike: float) -> float:
@@ -684,7 +696,7 @@ def remove_victims(s: Scalars, now: float) -> None:
         failure = FailureId(it.source, it.slot, it.round)
         origin = s.origins[it.source]
         if origin.by_course:
-            nodes.diagnose(s, it.node, failure, now)
+            repairs.diagnose(s, it.node, failure, now)
         elif s.nodes[it.node].outages and s.nodes[it.node].in_job:
             cause = s.nodes[it.node].down_cause
             nodes.send_to_repair(s, it.node, cause, now, s.origins[cause - 1].bucket)

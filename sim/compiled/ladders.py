@@ -38,27 +38,27 @@ def grid_of(s: Scalars) -> PeriodicStalls:
 
 def shelf_of(s: Scalars, index: int) -> StoredCheckpoints:
     """Return what a store holds."""
-    it = s.held[index]
+    it = s.shelves[index]
     return StoredCheckpoints(it.newest, it.checkpoints, it.good, it.draining, it.drain_left, it.is_first)
 
 
 def put_shelf(s: Scalars, index: int, shelf: StoredCheckpoints) -> None:
     """Note what a store holds."""
-    it = s.held[index]
+    it = s.shelves[index]
     it.newest, it.checkpoints, it.good = shelf.newest, shelf.checkpoints, shelf.good
     it.draining, it.drain_left, it.is_first = shelf.draining, shelf.drain_left, shelf.is_first
 
 
 def note_progress(s: Scalars) -> None:
     """Note what is in the remote store, and the work beyond that."""
-    s.committed = s.held[0].newest
+    s.committed = s.shelves[0].newest
     s.at_risk = s.work - s.committed
 
 
 def find_firsts(s: Scalars) -> None:
     """Work out how long each series steps until it is due, from the end of the stop if there is one [s]."""
     for index in range(s.series):
-        is_first = index < s.stores and s.held[index].is_first
+        is_first = index < s.stores and s.shelves[index].is_first
         s.firsts[index] = first_due(grid_of(s), index, s.since_stop[index], s.in_stop[index], is_first)
 
 
@@ -77,7 +77,7 @@ def advance_stores(s: Scalars, seconds: float) -> tuple[float, float]:
     paused = pausing(s, left)
     if seconds < left:
         for index in range(s.stores):
-            put_shelf(s, index, waited(shelf_of(s, index), seconds, s.held[index].limit))
+            put_shelf(s, index, waited(shelf_of(s, index), seconds, s.shelves[index].limit))
         s.stall_left = left - seconds
         paused -= pausing(s, s.stall_left)
         note_progress(s)
@@ -94,7 +94,7 @@ def advance_stores(s: Scalars, seconds: float) -> tuple[float, float]:
             grid, index, s.firsts[index], count, s.since_stop[index], stepped, was_due, is_due
         )
         if index < s.stores:
-            it = s.held[index]
+            it = s.shelves[index]
             shelf = filled(
                 grid, s.firsts, index, shelf_of(s, index), s.work, left, 1.0, seconds, stepped, count, was_due, is_due,
                 it.limit, it.drain,
@@ -127,7 +127,7 @@ def save_stores(s: Scalars) -> None:
         if index:
             shelf = StoredCheckpoints(shelf.newest, shelf.checkpoints, shelf.good, 0.0, 0.0, shelf.is_first)
         else:
-            shelf = StoredCheckpoints(s.work, min(shelf.checkpoints + 1, s.held[0].limit), False, 0.0, 0.0, True)
+            shelf = StoredCheckpoints(s.work, min(shelf.checkpoints + 1, s.shelves[0].limit), False, 0.0, 0.0, True)
         put_shelf(s, index, shelf)
     s.since_stop[0] = 0.0
     s.stall_left = 0.0
@@ -167,57 +167,76 @@ def heal(s: Scalars) -> None:
 
 def go_back(s: Scalars, keeps: int) -> None:
     """Go back to the newest step of which every shard survives, given what a plan keeps."""
-    spread = find_lacks(s) if keeps != STORES_KEPT else 0
+    damaged = find_lacks(s) if keeps != STORES_KEPT else 0
     last = last_step(s) if keeps == PROCESSES_KEPT and s.peer_load >= 0 and is_held_live(s) else 0.0
     for index in range(s.stores):
-        it = s.held[index]
+        it = s.shelves[index]
         it.passed = 0
         it.is_left = index == 0 or (keeps != STORES_KEPT and it.lost < s.nodes_needed)
         if it.is_left and it.keeps_all:
             put_shelf(s, index, without_end(shelf_of(s, index), s.periods[index]))
-    work, s.restore_seconds, s.restore_store = 0.0, 0.0, 0
-    while True:
-        most, some = last, last > 0
-        for index in range(s.stores):
-            it = s.held[index]
-            if it.is_left and it.passed < it.checkpoints:
-                most = max(most, work_in(shelf_of(s, index), it.passed, s.periods[index]))
-                some = True
-        if not some:
-            for index in range(s.stores):
-                s.held[index].passed = s.held[index].checkpoints
-            break
-        for index in range(s.stores):
-            it = s.held[index]
-            it.holds = (
-                it.is_left
-                and it.passed < it.checkpoints
-                and work_in(shelf_of(s, index), it.passed, s.periods[index]) >= most * (1 - TIE)
-            )
-        if read_step(s, spread, last > 0 and last >= most * (1 - TIE)):
-            work = most
-            break
-        for index in range(s.stores):
-            if s.held[index].holds:
-                s.held[index].passed += 1
-    back = s.work - work
+    work = choose_step(s, damaged, last)
+    cut_shelves(s, keeps, work)
+    rewind_series(s, work)
+    s.work = work
+    s.stall_left = 0.0
+    note_progress(s)
+
+
+def cut_shelves(s: Scalars, keeps: int, work: float) -> None:
+    """Let every store hold what is left of it when the job goes back to `work` [s]."""
     for index in range(s.stores):
-        it = s.held[index]
+        it = s.shelves[index]
         is_gone = not it.is_left or (keeps != STORES_KEPT and it.lost > 0)
         shelf = cut(shelf_of(s, index), it.checkpoints if is_gone else it.passed, s.periods[index])
         if it.is_left and shelf.checkpoints and abs(shelf.newest - work) <= TIE * work:
             shelf = StoredCheckpoints(work, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left, True)
         put_shelf(s, index, shelf)
         it.is_first = True
+
+
+def choose_step(s: Scalars, damaged: int, last: float) -> float:
+    """Return the work of the newest step that can be read [s]; live replicas hold that of `last` [s], if above 0.
+
+    Newer checkpoints of the stores are passed over, all of them where none can be read.
+    """
+    s.restore_seconds, s.restore_store = 0.0, 0
+    while True:
+        newest, is_any = last, last > 0
+        for index in range(s.stores):
+            if has_more(s, index):
+                newest, is_any = max(newest, next_work(s, index)), True
+        if not is_any:
+            for index in range(s.stores):
+                s.shelves[index].passed = s.shelves[index].checkpoints
+            return 0.0
+        for index in range(s.stores):
+            s.shelves[index].holds = has_more(s, index) and next_work(s, index) >= newest * (1 - TIE)
+        if read_step(s, damaged, last > 0 and last >= newest * (1 - TIE)):
+            return newest
+        for index in range(s.stores):
+            s.shelves[index].passed += s.shelves[index].holds
+
+
+def has_more(s: Scalars, index: int) -> bool:
+    """Return whether a store that is left holds a checkpoint that has not been passed over."""
+    return s.shelves[index].is_left and s.shelves[index].passed < s.shelves[index].checkpoints
+
+
+def next_work(s: Scalars, index: int) -> float:
+    """Return the work in the newest checkpoint of a store that has not been passed over [s]."""
+    return work_in(shelf_of(s, index), s.shelves[index].passed, s.periods[index])
+
+
+def rewind_series(s: Scalars, work: float) -> None:
+    """Let every series be where it was when the job had come to `work` [s]; the stores are there already."""
+    back = s.work - work
     for index in range(s.series):
-        if work <= 0 or (index < s.stores and s.held[index].newest == work):
+        if work <= 0 or (index < s.stores and s.shelves[index].newest == work):
             s.since_stop[index] = 0.0
         else:
             s.since_stop[index] = since_step(grid_of(s), index, s.since_stop[index], s.in_stop[index], back)
         s.in_stop[index] = False
-    s.work = work
-    s.stall_left = 0.0
-    note_progress(s)
 
 
 def last_step(s: Scalars) -> float:
@@ -226,7 +245,7 @@ def last_step(s: Scalars) -> float:
         return s.work
     work = s.work - in_flight(s.since_stop[0], s.step_time)
     for index in range(s.stores):
-        work = max(work, s.held[index].newest)
+        work = max(work, s.shelves[index].newest)
     return work if work > TIE * s.work else 0.0
 
 
@@ -243,7 +262,7 @@ def count_replicas(s: Scalars, store: int) -> int:
     Those that hand over their state are of whole nodes; those that hold a checkpoint each share all nodes.
     """
     s.stamp += 1
-    found = 0
+    count = 0
     for number in range(s.hurts):
         position = s.hurt[number]
         if store < 0:
@@ -254,8 +273,8 @@ def count_replicas(s: Scalars, store: int) -> int:
             continue
         if s.stamped[replica] != s.stamp:
             s.stamped[replica] = s.stamp
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 def find_lacks(s: Scalars) -> int:
@@ -267,14 +286,10 @@ def find_lacks(s: Scalars) -> int:
         if s.damage[position] & (LOST | REBOOTED):
             damaged += 1
     for index in range(1, s.stores):
-        it = s.held[index]
+        it = s.shelves[index]
         it.lost = 0
         if it.clique:
-            for number in range(s.hurts):
-                s.gone[clique_of(s.hurt[number], s.nodes_needed, it.clique, it.jump)] = 0
-            for number in range(s.hurts):
-                if s.damage[s.hurt[number]] & it.takes:
-                    s.gone[clique_of(s.hurt[number], s.nodes_needed, it.clique, it.jump)] += 1
+            count_gone(s, index)
         for number in range(s.hurts):
             position = s.hurt[number]
             if not s.damage[position] & it.takes:
@@ -292,6 +307,16 @@ def find_lacks(s: Scalars) -> int:
     return damaged
 
 
+def count_gone(s: Scalars, index: int) -> None:
+    """Count how many members each clique of a store has lost."""
+    it = s.shelves[index]
+    for number in range(s.hurts):
+        s.gone[clique_of(s.hurt[number], s.nodes_needed, it.clique, it.jump)] = 0
+    for number in range(s.hurts):
+        if s.damage[s.hurt[number]] & it.takes:
+            s.gone[clique_of(s.hurt[number], s.nodes_needed, it.clique, it.jump)] += 1
+
+
 def read_step(s: Scalars, damaged: int, with_peer: bool) -> bool:
     """Note how long the step that some stores hold is read, each shard from the quickest; return whether all are left.
 
@@ -299,7 +324,7 @@ def read_step(s: Scalars, damaged: int, with_peer: bool) -> bool:
     """
     holders = 0
     for index in range(s.stores):
-        if s.held[index].holds:
+        if s.shelves[index].holds:
             holders |= 1 << index
     slowest, slowest_at = -1.0, 0
     for number in range(s.hurts if damaged else 0):
@@ -325,7 +350,7 @@ def quickest(s: Scalars, holders: int, with_peer: bool, damage: int) -> tuple[fl
     best, at = -1.0, -1
     for index in range(s.stores):
         if holders >> index & 1:
-            it = s.held[index]
+            it = s.shelves[index]
             seconds = it.fetch if damage & it.takes else it.load
             if at < 0 or seconds < best:
                 best, at = seconds, index

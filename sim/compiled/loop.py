@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 
-from ettrick.sim.compiled import jobs, nodes, state
+from ettrick.sim.compiled import jobs, nodes, repairs, state
 from ettrick.sim.compiled.state import FailureId, FullError, Scalars
 from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.silent import ONSET
 from ettrick.sim.failures.trace import NOTICE
-from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.quantiles import quantile
 from ettrick.sim.rng import uniform_one
-
-QUEUED = int(Bucket.QUEUED)
 
 
 def simulate(s: Scalars) -> None:
@@ -33,7 +30,7 @@ def simulate(s: Scalars) -> None:
 
 
 def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, count: int, due: float) -> None:
-    """Do what an event is for."""
+    """Do what an event is for: those of failures and nodes are here, those of the job and of its time below."""
     now = s.now
     if kind == state.ON_ROW:
         next_row(s)
@@ -56,26 +53,32 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
         jobs.end_test(s, slot, count, now)
     elif kind in (state.ON_REPAIRED, state.ON_VISIT_END):
         if kind == state.ON_REPAIRED:
-            nodes.finish_course(s, source, now)
+            repairs.finish_course(s, source, now)
         else:
-            nodes.end_visit(s, source, now)
+            repairs.end_visit(s, source, now)
         if s.has_offer:
             s.has_offer = False
             jobs.offer(s, now)
-    elif kind in (state.ON_PHASE_END, state.ON_DETECTED, state.ON_ELIGIBLE, state.ON_TIMEOUT):
-        if slot == s.epoch:
+    else:
+        act_on_job(s, kind, slot, due)
+
+
+def act_on_job(s: Scalars, kind: int, epoch: int, due: float) -> None:
+    """Do what an event of the job is for, or of the time that is simulated."""
+    if kind in (state.ON_PHASE_END, state.ON_DETECTED, state.ON_ELIGIBLE, state.ON_TIMEOUT):
+        if epoch == s.epoch:
             go_on(s, kind)
     elif kind == state.ON_LOOK:
         if due == s.looks_at:
             look(s)
     elif kind == state.ON_ARRIVAL:
-        jobs.enter_queue(s, now)
+        jobs.enter_queue(s, s.now)
     elif kind == state.ON_WINDOW:
         open_window(s)
     elif kind == state.ON_WARM:
         warm_up(s)
     elif kind == state.ON_END:
-        end(s, now)
+        end(s, s.now)
 
 
 def start(s: Scalars) -> None:
@@ -125,7 +128,7 @@ def start_outage(s: Scalars, failure: FailureId, remaining: float) -> None:
         nodes.take_down(s, index, failure.source + 1, 0.0)
         if s.nodes[index].place not in (nodes.REPAIR, nodes.WITHHELD):
             nodes.send_to_repair(s, index, failure.source + 1, 0.0, nodes.IN_REPAIR)
-    state.schedule(s, remaining, state.RETURN, state.ON_RETURN, failure.source, failure.slot, -1, first, count, 0.0)
+    state.schedule_failure(s, remaining, state.RETURN, state.ON_RETURN, failure, first, count, 0.0)
 
 
 # ----------------------------------------
@@ -205,13 +208,7 @@ def occur(s: Scalars, failure: FailureId, until: float, waited: bool) -> None:
     if not inside and not outside and count >= 0 and are_withheld(s, first, count):
         drop(s, failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
         return
-    # The common case first: a fault of one node, which can be hit where it is.
-    is_hit = (waited or s.exposed == state.BOTH) if inside else (origin.always or count < 0)
-    if not is_hit:
-        is_hit = bool(inside) and s.exposed == state.BOTH
-    if not is_hit and (not inside or outside or s.exposed == state.NODES):
-        is_hit = state.mark(s, failure, state.IDLE_MARK) < origin.idle_hazard
-    if not is_hit:
+    if not may_strike(s, failure, inside, outside, waited or s.exposed == state.BOTH, origin.always or count < 0):
         drop(s, failure, inside, until)
         return
     s.faults += 1
@@ -220,6 +217,18 @@ def occur(s: Scalars, failure: FailureId, until: float, waited: bool) -> None:
         nodes.renew(s, failure)
         return
     strike(s, failure, until, first, count, False)
+
+
+def may_strike(s: Scalars, failure: FailureId, inside: int, outside: int, is_exposed: bool, always: bool) -> bool:
+    """Return whether a fault can strike: nodes of the job that are exposed, or others, which are so now and then.
+
+    The common case first: a fault of one node, which can be hit where it is.
+    """
+    if is_exposed if inside else always:
+        return True
+    if inside and not outside and s.exposed != state.NODES:
+        return False
+    return state.mark(s, failure, state.IDLE_MARK) < s.origins[failure.source].idle_hazard
 
 
 def sides_of(s: Scalars, first: int, count: int) -> tuple[int, int]:
@@ -300,19 +309,20 @@ def strike(s: Scalars, failure: FailureId, until: float, first: int, count: int,
     if inside and not is_late and not origin.planned and (origin.saves or origin.recall > 0):
         ready = jobs.save_before(s, failure.source + 1, now, now + state.notice_of(s, failure))
         if ready > now:
-            state.schedule(
-                s,
-                ready,
-                state.FAILURE,
-                state.ON_SAVED,
-                failure.source,
-                failure.slot,
-                failure.round,
-                first,
-                count,
-                until,
-            )
+            state.schedule_failure(s, ready, state.FAILURE, state.ON_SAVED, failure, first, count, until)
             return
+    count_failure(s, failure, inside, outside)
+    latency = detect(s, failure) if inside else 0.0
+    if inside:
+        suspect_nodes(s, failure, inside, first, count)
+    if count >= 0:
+        take_nodes(s, failure, until, first, count)
+    if inside:
+        jobs.hit(s, failure, now, latency)
+
+
+def count_failure(s: Scalars, failure: FailureId, inside: int, outside: int) -> None:
+    """Count a failure by where its nodes were, and by whether somebody has seen it coming."""
     s.failures += 1
     if inside:
         s.hits += 1
@@ -320,74 +330,71 @@ def strike(s: Scalars, failure: FailureId, until: float, first: int, count: int,
         s.outside += 1
     else:
         s.masked += 1
-    size = nodes.size_of(count)
+    origin = s.origins[failure.source]
     if origin.recall > 0 and (inside or outside):
         s.false_alarms += origin.alarm
         s.true_alarms += state.is_foreseen(s, failure) and not origin.alarm
         s.missed += not state.is_foreseen(s, failure)
-    latency = detect(s, failure) if inside else 0.0
-    suspects = s.suspects
-    if suspects + inside > s.suspects_room:
+
+
+def suspect_nodes(s: Scalars, failure: FailureId, inside: int, first: int, count: int) -> None:
+    """Write down the nodes of the job, so many, that a failure is about to take: it does not know of them yet."""
+    if s.suspects + inside > s.suspects_room:
         raise FullError
-    for index in range(size):
+    for index in range(nodes.size_of(count)):
         node = nodes.member_of(s, first, count, index)
-        if inside and s.nodes[node].outages == 0 and s.nodes[node].in_job:
-            it = s.suspect[suspects]
+        if s.nodes[node].outages == 0 and s.nodes[node].in_job:
+            it = s.suspect[s.suspects]
             it.node, it.source, it.slot, it.round = node, failure.source, failure.slot, failure.round
-            suspects += 1
-    if size:
-        take_nodes(s, failure, until, first, count)
-    if inside:
-        s.suspects = suspects
-        jobs.hit(s, failure, now, latency)
+            s.suspects += 1
 
 
 def take_nodes(s: Scalars, failure: FailureId, until: float, first: int, count: int) -> None:
     """Take nodes down until their window closes, through a course, or for a drawn time."""
     now = s.now
     origin = s.origins[failure.source]
-    cause = failure.source + 1
-    size = nodes.size_of(count)
+    law = origin.repair_law
     if not math.isnan(until):
         if until > now:
             nodes.take_out(s, failure, first, count)
-            state.schedule(
-                s, until, state.RETURN, state.ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0
-            )
+            state.schedule_failure(s, until, state.RETURN, state.ON_RETURN, failure, first, count, 0.0)
     elif origin.by_course:
-        outside, is_any = 0, False
-        for number in range(size):
-            index = nodes.member_of(s, first, count, number)
-            node = s.nodes[index]
-            if node.outages == 0:
-                is_any = True
-                if not (node.in_job and s.is_holding):
-                    s.outside_job[outside] = index
-                    outside += 1
-                nodes.take_down(s, index, cause, now)
-        for number in range(outside):
-            nodes.send_to_repair(s, s.outside_job[number], cause, now, nodes.IN_REPAIR)
-            nodes.admit(s, s.outside_job[number], failure, now, False)
-        if not is_any:
-            nodes.renew(s, failure)
+        begin_courses(s, failure, first, count)
     elif origin.apart:
-        for number in range(size):
+        for number in range(nodes.size_of(count)):
             index = nodes.member_of(s, first, count, number)
-            law = origin.repair_law
             seconds = origin.repair if law < 0 else state.draw_at(s, law, failure, state.REPAIR_MARK, index)
             if seconds > 0:
                 nodes.take_to_repair(s, failure, index, 0, seconds)
             else:
                 nodes.mend(s, failure, index, 0, now)
     else:
-        seconds = (
-            origin.repair if origin.repair_law < 0 else state.draw(s, origin.repair_law, failure, state.REPAIR_MARK)
-        )
+        seconds = origin.repair if law < 0 else state.draw(s, law, failure, state.REPAIR_MARK)
         if seconds > 0:
             nodes.take_to_repair(s, failure, first, count, seconds)
         else:
             nodes.mend(s, failure, first, count, now)
             nodes.renew(s, failure)
+
+
+def begin_courses(s: Scalars, failure: FailureId, first: int, count: int) -> None:
+    """Take nodes down that go through tiers of repair: those outside jobs at once, the others when the job knows."""
+    now, cause = s.now, failure.source + 1
+    outside, is_any = 0, False
+    for number in range(nodes.size_of(count)):
+        index = nodes.member_of(s, first, count, number)
+        node = s.nodes[index]
+        if node.outages == 0:
+            is_any = True
+            if not (node.in_job and s.is_holding):
+                s.outside_job[outside] = index
+                outside += 1
+            nodes.take_down(s, index, cause, now)
+    for number in range(outside):
+        nodes.send_to_repair(s, s.outside_job[number], cause, now, nodes.IN_REPAIR)
+        repairs.admit(s, s.outside_job[number], failure, now, False)
+    if not is_any:
+        nodes.renew(s, failure)
 
 
 def end_outage(s: Scalars, failure: FailureId, first: int, count: int) -> None:
@@ -496,7 +503,7 @@ def go_on(s: Scalars, kind: int) -> None:
     elif kind == state.ON_DETECTED:
         jobs.answer(s, now)
     else:
-        jobs.wait(s, QUEUED, math.inf, now, state.NO)
+        jobs.wait(s, jobs.QUEUED, math.inf, now, state.NO)
         jobs.enter_queue(s, now)
 
 
@@ -535,7 +542,7 @@ def warm_up(s: Scalars) -> None:
     s.relapses = s.repairs = s.false_repairs = s.unblamed = s.evicted = s.wrong_blames = 0
     s.true_alarms = s.false_alarms = s.missed = 0
     for cause in range(s.causes):
-        s.begun[cause] = 0
+        s.repairs_begun[cause] = 0
     for count in range(s.node_count + 1):
         s.down_time[count] = math.nan
     for place in range(nodes.BUCKETS * s.causes):

@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from ettrick.sim.input.scenario import AnyRecovery
     from ettrick.sim.policies.contracts import Plan, Step
     from ettrick.sim.policies.detection.race import DetectionRace
-    from ettrick.sim.policies.recovery.ladder import Rung
+    from ettrick.sim.policies.recovery.ladder import Eviction, Rung
     from ettrick.sim.policies.recovery.phases import Held, RecoveryPhase
+    from ettrick.sim.policies.repair import Diagnosis
 
 # ----------------------------------------
 # Coverage.
@@ -85,9 +86,9 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
     }
     yield from (key for key, is_so in keys.items() if is_so)
     for source in prepared.sources:
-        found = _uncovered_of_source(source)
-        if found:
-            yield f"failures: '{source.name}' has {found}"
+        gap = _uncovered_of_source(source)
+        if gap:
+            yield f"failures: '{source.name}' has {gap}"
 
 
 def _uncovered_of_source(source: FailureSource) -> str:
@@ -222,35 +223,37 @@ class Lowered:
         row["fault"], row["reboots"] = _CLASSES.index(source.fault), source.damage == "reboot"
         row["ends_rank"] = source.fault in OF_ONE_RANK
         row["bucket"], row["saves"] = source.down_bucket, source.saves or source.effect.saves
+        row["repair"], row["repair_law"] = 0.0, -1
+        row["away"] = row["store_out"] = row["human"] = row["relapse_after"] = row["onset"] = row["life"] = -1
         if source.recall and source.lead is not None:
             row["foreseen"] = self.need(index, self.new_purpose(), "foreseen")
             row["lead"], row["lead_purpose"] = self.law(source.lead), self.need(index, self.new_purpose(), "lead")
-        row["repair"], row["repair_law"] = 0.0, -1
-        row["away"] = row["store_out"] = row["human"] = row["relapse_after"] = row["onset"] = row["life"] = -1
         self._lower_detection(index, source.detection_race)
         self._lower_laws(index, source)
         row["apart"] = source.blast is not None and source.blast.repair == "nodes" and not scattered
-        if source.law is not None:
-            row["units"], row["reach"] = source.units, source.law.reach(prepared.warmup + prepared.horizon)
-            row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
-        if source.part in prepared.blast and not row["divisor"]:
-            offsets, nodes = prepared.blast[source.part]
-            row["first_offset"] = len(self.lists["offset"])
+        if not row["divisor"]:
+            self._lower_blast(index, source.part)
+
+    def _lower_blast(self, index: int, part: str) -> None:
+        """Write down the nodes behind each unit of a part, if it has some."""
+        if part in self.prepared.blast:
+            offsets, nodes = self.prepared.blast[part]
+            self.origins[index]["first_offset"] = len(self.lists["offset"])
             self.lists["offset"] += (np.asarray(offsets) + len(self.lists["member"])).tolist()
             self.lists["member"] += np.asarray(nodes).tolist()
 
     def _lower_detection(self, index: int, race: DetectionRace | None) -> None:
         row = self.origins[index]
-        row["detection"] = (race.fixed or 0.0) if race is not None and race.fixed is not None else 0.0
         if race is None or race.fixed is not None:
+            row["detection"] = race.fixed if race is not None else 0.0
             return
         row["detection"] = math.nan
-        row["first_observer"], row["observers"] = len(self._observers), len(race.asked)
-        for asked in race.asked:
-            covers = self.need(index, self.new_purpose(), asked.covers)
-            latency = self.need(index, self.new_purpose(), asked.latency)
-            law = self.law(asked.observer.law)
-            self._observers.append((asked.least, asked.observer.coverage, covers, law, latency))
+        row["first_observer"], row["observers"] = len(self._observers), len(race.contenders)
+        for contender in race.contenders:
+            covers = self.need(index, self.new_purpose(), contender.covers)
+            latency = self.need(index, self.new_purpose(), contender.latency)
+            law = self.law(contender.observer.law)
+            self._observers.append((contender.least, contender.observer.coverage, covers, law, latency))
         if race.human is not None:
             row["human"] = self.law(race.human)
             row["human_purpose"] = self.need(index, self.new_purpose(), f"detection {HUMAN}")
@@ -266,15 +269,15 @@ class Lowered:
         if source.law is not None:
             row["life"] = self.law(source.law)
             self.needs[index, state.LIFE] = rng.encoded("life", source.name)
+            row["units"], row["reach"] = source.units, source.law.reach(self.prepared.warmup + self.prepared.horizon)
+            row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
         if not row["always"]:
             self.need(index, state.INTERRUPTS, "interrupts")
             self.need(index, state.IDLE_MARK, "idle")
-        if source.away is not None:
-            row["away"] = self.law(source.away)
-            self.need(index, state.AWAY, "away")
-        if source.store_out is not None:
-            row["store_out"] = self.law(source.store_out)
-            self.need(index, state.STORE_OUT, "store_out")
+        for name, law, purpose in (("away", source.away, state.AWAY), ("store_out", source.store_out, state.STORE_OUT)):
+            if law is not None:
+                row[name] = self.law(law)
+                self.need(index, purpose, name)
         if source.residue is not None:
             row["has_residue"], row["relapse"] = True, source.residue.probability or 0.0
             row["relapse_after"] = self.law(source.residue.after)
@@ -293,30 +296,35 @@ class Lowered:
         scalars["causes"], scalars["withheld"] = self.sources + 1, prepared.withheld
         scalars["pick"] = _PICKS[prepared.scheduler.pick]
         scalars["counts_service"] = any(source.clock == "in_service" for source in prepared.sources)
-        pools, nodes = self._add("pools", PLACES), self._add("nodes", prepared.nodes)
+        nodes = self._add("nodes", prepared.nodes)
         for name in ("stay_segment", "earlier", "later", "first_life", "hidden", "hidden_parked", "renewals", "parked"):
             nodes[name] = -1
         nodes["place"][prepared.serving :] = NodeState.WITHHELD
         nodes["outages"][prepared.serving :] = 1 << 60
-        first = list(range(prepared.serving))
-        kept: dict[str, list[int]] = {"spare": []}
-        for name, reserve in prepared.reserves.items():
-            edge = len(first) - min(reserve.nodes, len(first))
-            kept[name], first = first[edge:], first[:edge]
-        self.arrays["pool_order"] = np.array([POOLS[name] for name in ("idle", *kept)], dtype=np.int64)
-        self.members_of_pools = {name: np.array(each, dtype=np.int64) for name, each in {"idle": first, **kept}.items()}
-        for name, members in self.members_of_pools.items():
-            place = POOLS[name]
-            pool = pools[place]
-            held = prepared.reserves.get(name)
-            pool["is_there"], pool["count"], pool["place"] = True, len(members), place
-            pool["target"] = 0 if name == "idle" else len(members)
-            pool["refills"] = name != "idle" and (held is None or held.refills)
-            if held is not None:
-                pool["delay"], pool["one_by_one"] = held.delay, held.one_by_one
-            nodes["place"][members] = place
-        scalars["pool_count"] = len(self.members_of_pools)
+        self._lower_pools(nodes)
         self._lower_repair(visits)
+
+    def _lower_pools(self, nodes: NDArray[np.void]) -> None:
+        """Part the nodes that serve into pools: the last ones are those of the first reserve."""
+        prepared, pools = self.prepared, self._add("pools", PLACES)
+        edge = prepared.serving
+        reserved: dict[str, range] = {"spare": range(edge, edge)}
+        for name, reserve in prepared.reserves.items():
+            reserved[name] = range(max(edge - reserve.nodes, 0), edge)
+            edge = reserved[name].start
+        members_of_pools = {"idle": range(edge), **reserved}
+        self.arrays["pool_order"] = np.array([POOLS[name] for name in members_of_pools], dtype=np.int64)
+        self.members_of_pools = {name: np.array(members, dtype=np.int64) for name, members in members_of_pools.items()}
+        for name, members in self.members_of_pools.items():
+            pool = pools[POOLS[name]]
+            pool["is_there"], pool["count"], pool["place"] = True, len(members), POOLS[name]
+            if name != "idle":
+                pool["target"], pool["refills"] = len(members), True
+            nodes["place"][members] = POOLS[name]
+        for name, reserve in prepared.reserves.items():
+            pool = pools[POOLS[name]]
+            pool["refills"], pool["delay"], pool["one_by_one"] = reserve.refills, reserve.delay, reserve.one_by_one
+        self.scalars["pool_count"] = len(self.members_of_pools)
 
     def _lower_repair(self, visits: int) -> None:
         scalars, repair = self.scalars, self.prepared.repair
@@ -338,20 +346,24 @@ class Lowered:
         scalars["diagnosis_finds"], scalars["blames_other"] = diagnosis.finds, diagnosis.blames_other
         scalars["visit_purposes"], scalars["first_purposes"] = visits, self.purposes
         self.purposes += 5 * visits
-        scalars["others"] = self.purposes
+        scalars["blame_purposes"] = self.purposes
         self.purposes += BLAME_DRAWS if diagnosis.blames_other else 0
         for index, source in enumerate(self.prepared.sources):
-            if not self.origins[index]["by_course"]:
-                continue
-            self.origins[index]["tier"] = names.index(source.tier) if source.tier in names else 0
-            for number in range(visits):
-                for offset, what in enumerate(("repair", "escalates", "fixes", "finds", "qualification")):
-                    self.need(index, int(scalars["first_purposes"][0]) + 5 * number + offset, f"{what} {number}")
-            if diagnosis.finds < 1 or diagnosis.blames_other > 0:
-                self.need(index, state.DIAGNOSIS, "diagnosis")
-                self.need(index, state.BLAME, "blame")
-            for attempt in range(BLAME_DRAWS if diagnosis.blames_other else 0):
-                self.need(index, int(scalars["others"][0]) + attempt, f"other {attempt}")
+            if self.origins[index]["by_course"]:
+                self.origins[index]["tier"] = names.index(source.tier) if source.tier in names else 0
+                self._name_course(index, visits, diagnosis)
+
+    def _name_course(self, index: int, visits: int, diagnosis: Diagnosis) -> None:
+        """Name the random numbers of the diagnosis after failures of a source, and of the courses that they begin."""
+        first_visit, first_blame = (int(self.scalars[name][0]) for name in ("first_purposes", "blame_purposes"))
+        for number in range(visits):
+            for offset, what in enumerate(("repair", "escalates", "fixes", "finds", "qualification")):
+                self.need(index, first_visit + 5 * number + offset, f"{what} {number}")
+        if diagnosis.finds < 1 or diagnosis.blames_other > 0:
+            self.need(index, state.DIAGNOSIS, "diagnosis")
+            self.need(index, state.BLAME, "blame")
+        for attempt in range(BLAME_DRAWS if diagnosis.blames_other else 0):
+            self.need(index, first_blame + attempt, f"other {attempt}")
 
     # ---------------------------------------------------------------------------------------- the job and its plans
 
@@ -401,7 +413,7 @@ class Lowered:
         series = ("periods", "stalls", "ratios", "first_periods", "longest")
         scalars["replicas"], scalars["peer_load"], scalars["is_first"] = job.replicas, -1.0, True
         if isinstance(checkpoint, Periodic):
-            for name in (*series, "held"):
+            for name in (*series, "shelves"):
                 self._add(name, 1)
             return
         grid = checkpoint.grid(Pace(1.0, job.step_time))
@@ -411,8 +423,8 @@ class Lowered:
         if checkpoint.peer is not None:
             scalars["peer_load"] = checkpoint.peer.load
         # Twice, for what was before a save that may be cut off.
-        held = self._add("held", 2 * len(checkpoint.stores))
-        for row, store in zip(held, checkpoint.stores, strict=False):
+        shelves = self._add("shelves", 2 * len(checkpoint.stores))
+        for row, store in zip(shelves, checkpoint.stores, strict=False):
             for name in ("load", "fetch", "drain", "every_replica"):
                 row[name] = getattr(store, name)
             row["is_first"] = True
@@ -439,33 +451,36 @@ class Lowered:
             requeue = self.plans.row(Requeue(math.nan))
             self.plans.add_time(recovery.exhausted, "human", is_start=False)
             scalars["exhausted_plan"] = self.plans.add([requeue])
-        evict = recovery.evict
-        used = {source.fault for source in self.prepared.sources}
-        evicts = [
-            min(evict.nodes, job.nodes) if evict is not None and fault in evict.faults else 0 for fault in _CLASSES
-        ]
-        self.lists["evicts"] += evicts
         for index, rung in enumerate(recovery.rungs):
-            handles = (1 << len(_CLASSES)) - 1
-            if rung.handles is not None:
-                handles = sum(1 << _CLASSES.index(fault) for fault in set(rung.handles))
+            handles = _CLASSES if rung.handles is None else set(rung.handles)
             self._rungs.append(
                 {
-                    "handles": handles,
+                    "handles": sum(1 << _CLASSES.index(fault) for fault in handles),
                     "except_first": rung.except_first,
                     "budget": -1 if rung.budget is None else rung.budget,
                     "backoff": rung.backoff.first if rung.backoff is not None else 0.0,
                     "most_backoff": rung.backoff.most if rung.backoff is not None else 0.0,
                 }
             )
-            for fault, nodes in zip(_CLASSES, evicts, strict=True):
-                evicted = (Evict(nodes, evict.test),) if evict is not None and nodes else ()
-                for joiners, first in ((0, ()), (1, ()), (1, evicted)):
-                    if fault in used and (first or not (nodes and joiners == 0)):
-                        rows = self._rung_rows(index, rung, fault, joiners)
-                        self.lists["rung_plans"].append(self.plans.add([*map(self.plans.row, first), *rows]))
-                    else:
-                        self.lists["rung_plans"].append(-1)
+            self._lower_rung_plans(index, rung, recovery.evict)
+        self.lists["evicts"] += [self._evicted(recovery.evict, fault) for fault in _CLASSES]
+
+    def _evicted(self, evict: Eviction | None, fault: str) -> int:
+        """Return how many nodes leave in a row after a fault of a class."""
+        return min(evict.nodes, self.job.nodes) if evict is not None and fault in evict.faults else 0
+
+    def _lower_rung_plans(self, index: int, rung: Rung, evict: Eviction | None) -> None:
+        """Write down the plans of a rung: without and with missing nodes, and with healthy ones that are evicted."""
+        used = {source.fault for source in self.prepared.sources}
+        for fault in _CLASSES:
+            nodes = self._evicted(evict, fault)
+            evicted = (Evict(nodes, evict.test),) if evict is not None and nodes else ()
+            for joiners, first in ((0, ()), (1, ()), (1, evicted)):
+                if fault in used and (first or not (nodes and joiners == 0)):
+                    rows = self._rung_rows(index, rung, fault, joiners)
+                    self.lists["rung_plans"].append(self.plans.add([*map(self.plans.row, first), *rows]))
+                else:
+                    self.lists["rung_plans"].append(-1)
 
     def _rung_rows(self, index: int, rung: Rung, fault: str, joiners: int) -> list[dict[str, float]]:
         """Return the steps of a rung after a fault of a class, as `Ladder._climb` makes them; see there."""

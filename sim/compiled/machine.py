@@ -18,7 +18,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from ettrick.sim import quantiles, rng
-from ettrick.sim.compiled import jobs, ladders, loop, nodes, state
+from ettrick.sim.compiled import jobs, ladders, loop, nodes, repairs, state
 from ettrick.sim.compiled.loop import draw_failures, simulate
 from ettrick.sim.compiled.state import ARRAYS
 from ettrick.sim.engine import kernel
@@ -122,7 +122,7 @@ _PLAIN = {"_nrt": False, "no_cfunc_wrapper": True}
 _PARTS = set()
 """Names of the functions that nothing but the loop calls."""
 
-for _module in (quantiles, kernel, stores, ladder, periodic, state, nodes, ladders, jobs, loop):
+for _module in (quantiles, kernel, stores, ladder, periodic, state, nodes, repairs, ladders, jobs, loop):
     for _function in list(vars(_module).values()):
         is_own = isinstance(_function, FunctionType) and _function.__module__ == _module.__name__
         if is_own and _function.__name__ not in _OF_GAMMA:
@@ -161,13 +161,13 @@ class _Whole(JITCodeLibrary):
         super().finalize()
 
 
-def _called(library, found):
+def _called(library, libraries):
     """Return what a library calls, directly or not, each after all that it calls itself."""
-    for each in library._linking_libraries:
-        if each not in found:
-            _called(each, found)
-            found[each] = None
-    return found
+    for callee in library._linking_libraries:
+        if callee not in libraries:
+            _called(callee, libraries)
+            libraries[callee] = None
+    return libraries
 
 
 def prepare():

@@ -1,7 +1,6 @@
-"""Nodes in the compiled loop: clocks and lives, pools, what is open against each node, and its way through repair.
+"""Nodes in the compiled loop: clocks and lives, pools, and what is open against each node.
 
-As `ettrick.sim.engine.lives`, `ettrick.sim.engine.nodes` and `ettrick.sim.engine.repair`, with one group of nodes:
-those of the only job.
+As `ettrick.sim.engine.lives` and `ettrick.sim.engine.nodes`, with one group of nodes: those of the only job.
 """
 
 from __future__ import annotations
@@ -14,17 +13,11 @@ from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.failures.trace import PARTS
-from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket
+from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.rng import uniform_one
 
-IDLE, SPARE, JOB, REPAIR, WITHHELD = (
-    NodeState.IDLE,
-    NodeState.SPARE,
-    NodeState.JOB,
-    NodeState.REPAIR,
-    NodeState.WITHHELD,
-)
-WARM, COLD = NodeState.WARM, NodeState.COLD
+IDLE, SPARE, JOB, REPAIR = NodeState.IDLE, NodeState.SPARE, NodeState.JOB, NodeState.REPAIR
+WARM, COLD, WITHHELD = NodeState.WARM, NodeState.COLD, NodeState.WITHHELD
 
 BUCKETS = len(Bucket)
 
@@ -119,16 +112,16 @@ def keep_life(s: Scalars, index: int) -> None:
 def drop_life(s: Scalars, index: int) -> bool:
     """Take a life out of the list of its node; return whether it was there."""
     node = s.nodes[s.lives[index].node]
-    other = node.first_life
-    if other == index:
+    current = node.first_life
+    if current == index:
         node.first_life = s.lives[index].next
         return True
-    while other >= 0:
-        following = s.lives[other].next
+    while current >= 0:
+        following = s.lives[current].next
         if following == index:
-            s.lives[other].next = s.lives[index].next
+            s.lives[current].next = s.lives[index].next
             return True
-        other = following
+        current = following
     return False
 
 
@@ -304,13 +297,13 @@ def drop_hidden(s: Scalars, index: int) -> None:
     life = s.lives[index]
     node = s.nodes[life.node]
     life.is_hidden = False
-    other = node.hidden
-    if other == index:
+    current = node.hidden
+    if current == index:
         node.hidden = life.next_hidden
         return
-    while s.lives[other].next_hidden != index:
-        other = s.lives[other].next_hidden
-    s.lives[other].next_hidden = life.next_hidden
+    while s.lives[current].next_hidden != index:
+        current = s.lives[current].next_hidden
+    s.lives[current].next_hidden = life.next_hidden
 
 
 def has_hidden(s: Scalars, node: int, source: int) -> bool:
@@ -705,7 +698,7 @@ def take_out(s: Scalars, failure: FailureId, first: int, count: int) -> None:
     """Take nodes down; those outside jobs leave their place."""
     now = s.now
     cause = failure.source + 1
-    s.begun[cause] += 1
+    s.repairs_begun[cause] += 1
     for number in range(size_of(count)):
         index = member_of(s, first, count, number)
         is_outside = is_up_outside(s, index)
@@ -721,18 +714,7 @@ def take_to_repair(s: Scalars, failure: FailureId, first: int, count: int, secon
     for number in range(size_of(count)):
         is_held = is_held or (s.nodes[member_of(s, first, count, number)].in_job and s.is_holding)
     if not is_held:
-        state.schedule(
-            s,
-            s.now + seconds,
-            state.RETURN,
-            state.ON_RETURN,
-            failure.source,
-            failure.slot,
-            failure.round,
-            first,
-            count,
-            0.0,
-        )
+        state.schedule_failure(s, s.now + seconds, state.RETURN, state.ON_RETURN, failure, first, count, 0.0)
         return
     if s.pendings == s.pendings_room:
         raise FullError
@@ -789,186 +771,3 @@ def close(s: Scalars, index: int, now: float) -> bool:
         bring_back(s, index, now)
     go_up(s, index, now)
     return True
-
-
-# ----------------------------------------
-# Diagnosis and the course of a repair.
-
-
-def diagnose(s: Scalars, index: int, failure: FailureId, now: float) -> int:
-    """Decide who is blamed for a failure of a node; return how many nodes the job loses."""
-    node = s.nodes[index]
-    cause = failure.source + 1
-    is_found, is_other = True, False
-    if node.in_job and not state.is_foreseen(s, failure):
-        if s.diagnosis_finds < 1 and state.mark(s, failure, state.DIAGNOSIS) >= s.diagnosis_finds:
-            is_found = False
-        elif s.blames_other > 0 and state.mark(s, failure, state.BLAME) < s.blames_other:
-            is_other = True
-    if is_found and not is_other:
-        holds = node.in_job
-        if holds:
-            send_to_repair(s, index, cause, now, IN_REPAIR)
-        admit(s, index, failure, now, False)
-        return int(holds)
-    # Nobody repairs the node: what was wrong with it still is.
-    is_up = close(s, index, now)
-    if not is_up:
-        # Something else has taken it down meanwhile.
-        send_to_repair(s, index, cause, now, IN_REPAIR)
-    renew(s, failure)
-    remain(s, index, failure, now)
-    if not is_found:
-        s.unblamed += 1
-        if is_up:
-            leave(s, index, now)
-            enter(s, IDLE, index, now)
-            if s.swaps == s.node_count:
-                raise FullError
-            s.swapped[s.swaps] = index
-            s.swaps += 1
-        return 1
-    s.wrong_blames += 1
-    other = other_node(s, index, failure)
-    if other < 0:
-        return int(not is_up)
-    take_down(s, other, cause, now)
-    send_to_repair(s, other, cause, now, IN_REPAIR)
-    admit(s, other, failure, now, True)
-    return 1 if is_up else 2
-
-
-def other_node(s: Scalars, index: int, failure: FailureId) -> int:
-    """Return another node of the job that is up, each with the same probability, or -1."""
-    for attempt in range(BLAME_DRAWS):
-        other = s.seat[int(state.mark(s, failure, s.others + attempt) * s.nodes_needed)]
-        if other >= 0 and other != index and s.nodes[other].in_job and s.nodes[other].outages == 0:
-            return other
-    return -1
-
-
-def admit(s: Scalars, index: int, failure: FailureId, now: float, is_wrong: bool) -> None:
-    """Let a node that is out of its place begin its course."""
-    s.begun[failure.source + 1] += 1
-    if s.patients == s.patients_room:
-        raise FullError
-    number = s.patients
-    s.patients += 1
-    patient = s.patient[number]
-    patient.node, patient.source, patient.slot, patient.round = index, failure.source, failure.slot, failure.round
-    patient.is_wrong, patient.visit, patient.next = is_wrong, 0, -1
-    patient.first = s.visit_count
-    patient.is_fixed = plan_visits(s, failure, index)
-    patient.count = s.visit_count - patient.first
-    if s.has_crews:
-        next_visit(s, number, now)
-        return
-    # With crews for everybody the whole course is known now.
-    end = now
-    for visit in range(patient.first, s.visit_count):
-        end += s.visits[visit].seconds
-    if s.visits[s.visit_count - 1].tier < 0:
-        node = s.nodes[index]
-        node.stay_segment = -1
-        time = now
-        for visit in range(patient.first, s.visit_count):
-            time += s.visits[visit].seconds
-            add_segment(s, node, QUALIFICATION if s.visits[visit].tier < 0 else IN_REPAIR, time)
-        # Other outages of the node may last longer.
-        node.stay_bucket = IN_REPAIR
-    state.schedule(s, end, state.RETURN, state.ON_REPAIRED, number, 0, 0, 0, 0, 0.0)
-
-
-def plan_visits(s: Scalars, failure: FailureId, node: int) -> bool:
-    """Write down the stays of a node from its first tier on; return whether the fault is gone then."""
-    tier = s.origins[failure.source].tier
-    number = 0
-    while True:
-        if number == s.visit_purposes or s.visit_count + 2 > s.visits_room:
-            raise FullError
-        purpose = s.first_purposes + 5 * number
-        number += 1
-        it = s.tiers[tier]
-        visit = s.visits[s.visit_count]
-        s.visit_count += 1
-        visit.tier, visit.seconds = tier, state.draw_at(s, it.law, failure, purpose, node) * s.repair_scale
-        if it.escalates > 0 and state.mark_at(s, failure, purpose + 1, node) < it.escalates:
-            tier += 1
-            continue
-        fixed = it.fixes >= 1 or state.mark_at(s, failure, purpose + 2, node) < it.fixes
-        if s.test_law < 0:
-            return fixed
-        visit = s.visits[s.visit_count]
-        s.visit_count += 1
-        visit.tier, visit.seconds = -1, state.draw_at(s, s.test_law, failure, purpose + 4, node) * s.repair_scale
-        if fixed or state.mark_at(s, failure, purpose + 3, node) >= s.test_finds:
-            return fixed
-        tier = min(tier + 1, s.tier_count - 1)
-
-
-def next_visit(s: Scalars, number: int, now: float) -> None:
-    """Begin the next stay, or wait for a crew."""
-    patient = s.patient[number]
-    if patient.visit == patient.count:
-        # The course is over at this very moment: nothing else of this time comes between.
-        finish_course(s, number, now)
-        return
-    tier = s.visits[patient.first + patient.visit].tier
-    if tier >= 0 and s.tiers[tier].crews > 0:
-        it = s.tiers[tier]
-        if it.free == 0:
-            if it.first < 0:
-                it.first = number
-            else:
-                s.patient[it.last].next = number
-            it.last = number
-            patient.next = -1
-            return
-        it.free -= 1
-    begin_visit(s, number, now)
-
-
-def begin_visit(s: Scalars, number: int, now: float) -> None:
-    """Begin a stay."""
-    patient = s.patient[number]
-    visit = s.visits[patient.first + patient.visit]
-    if visit.tier < 0:
-        node = s.nodes[patient.node]
-        # What is ahead stays ahead: earlier tests may not have been charged yet.
-        add_segment(s, node, IN_REPAIR, now)
-        add_segment(s, node, QUALIFICATION, now + visit.seconds)
-        node.stay_bucket = IN_REPAIR
-    state.schedule(s, now + visit.seconds, state.RETURN, state.ON_VISIT_END, number, 0, 0, 0, 0, 0.0)
-
-
-def end_visit(s: Scalars, number: int, now: float) -> None:
-    """End a stay, hand its crew on, and begin the next one."""
-    patient = s.patient[number]
-    tier = s.visits[patient.first + patient.visit].tier
-    if tier >= 0 and s.tiers[tier].crews > 0:
-        it = s.tiers[tier]
-        if it.first >= 0:
-            following = it.first
-            it.first = s.patient[following].next
-            begin_visit(s, following, now)
-        else:
-            it.free += 1
-    patient.visit += 1
-    next_visit(s, number, now)
-
-
-def finish_course(s: Scalars, number: int, now: float) -> None:
-    """Let a node work again, healthy or seemingly so."""
-    patient = s.patient[number]
-    failure = FailureId(patient.source, patient.slot, patient.round)
-    s.repairs += 1
-    if patient.is_fixed:
-        cure(s, patient.node)
-    else:
-        s.false_repairs += 1
-        if not patient.is_wrong:
-            remain(s, patient.node, failure, now)
-    if not patient.is_wrong:
-        renew(s, failure)
-    if close(s, patient.node, now):
-        s.has_offer = True

@@ -109,7 +109,7 @@ def _digest() -> str:
     files = ["quantiles.py", "rng.py", "engine/kernel.py", "engine/lives.py", "engine/silent.py", "failures/trace.py"]
     files += ["policies/contracts.py", "policies/recovery/phases.py", "policies/recovery/ladder.py"]
     files += [f"policies/checkpoint/{name}.py" for name in ("ladder", "periodic", "stores")]
-    files += [f"compiled/{name}.py" for name in ("state", "nodes", "ladders", "jobs", "loop", "machine")]
+    files += [f"compiled/{name}.py" for name in ("state", "nodes", "repairs", "ladders", "jobs", "loop", "machine")]
     sources = [folder / file for file in files]
     # The files of an interpreter, of another version of numba and of other sources are none of each other's business.
     made_by = f"{folder} {sys.implementation.cache_tag} {metadata.version('numba')}"
@@ -187,7 +187,7 @@ def simulate(
     if bench is None:
         refuse(uncovered(prepared))
         bench = Workspace(prepared)
-        while _benches and sum(each.size for each in _benches) + bench.size > _MOST_KEPT:
+        while _benches and sum(workspace.size for workspace in _benches) + bench.size > _MOST_KEPT:
             del _benches[-1]
         _benches.insert(0, bench)
     return bench.run(replication, trace, keeps_log=keeps_log)
@@ -240,53 +240,55 @@ class Workspace:
     def _lay_out(self) -> None:
         """Make the arrays."""
         self.lowered = lowered = Lowered(self.prepared, self.visits)
-        prepared, made = self.prepared, lowered.arrays
-        job_nodes, causes = lowered.job.nodes, lowered.sources + 1
-        room = _room(prepared) * self.scale
+        self.arrays = self._empty_arrays()
+        self.arrays["row_until"].fill(math.nan)
+        self.own: dict[str, NDArray[Any]] = {}
+        self.scalars = lowered.scalars.copy()
+        self.address = self.scalars.ctypes.data
+        self.descending = np.arange(lowered.job.nodes - 1, -1, -1)
+        self.zeroed = [self.arrays[name].view(np.uint8) for name, size in state.SIZES.items() if size.is_zero]
+        self.places = np.array([source * lowered.purposes + purpose for source, purpose in lowered.needs], np.int64)
+        sources = enumerate(self.prepared.sources)
+        self.hidden = [(index, source) for index, source in sources if source.hidden is not None]
+        copied = [name for name, size in state.SIZES.items() if size is state.COPIED]
+        pairs = [*((self.arrays[name], lowered.arrays[name]) for name in copied), (self.scalars, lowered.scalars)]
+        # As bytes: field by field, numpy would take ten times as long.
+        self.copied = [(copy.view(np.uint8), template.view(np.uint8)) for copy, template in pairs]
+        self.size = sum(array.nbytes for array in self.arrays.values())
+        rooms = [name for name in state.Scalars.__annotations__ if name.endswith("room")]
+        lowered.scalars[rooms] = _room(self.prepared) * self.scale
+        lowered.scalars["visits_room"] = len(self.arrays["visits"])
+        for name, array in self.arrays.items():
+            lowered.scalars[f"{name}_at"] = array.ctypes.data
+
+    def _empty_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that are there from the start: those of the scenario that are shared, and new ones."""
+        lowered, prepared, templates = self.lowered, self.prepared, self.lowered.arrays
+        causes = lowered.sources + 1
         windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
         units = {
-            "room": room,
+            "room": _room(prepared) * self.scale,
             "nodes": prepared.nodes,
-            "job": job_nodes,
+            "job": lowered.job.nodes,
             "causes": causes,
             "keys": causes * lowered.purposes,
             "steps": lowered.most_steps,
-            "stops": len(made["periods"]),
-            "stores": len(made["held"]),
-            "rungs": len(made["rung_of"]),
+            "stops": len(templates["periods"]),
+            "stores": len(templates["shelves"]),
+            "rungs": len(templates["rung_of"]),
             "windows": windows,
             "table": windows * BUCKETS * causes,
             "buckets": BUCKETS,
             "clocks": 3,
         }
-        self.arrays: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, NDArray[Any]] = {}
         for name, size in state.SIZES.items():
             if size is state.SHARED:
-                self.arrays[name] = made[name]
+                arrays[name] = templates[name]
             else:
-                length = len(made[name]) if size is state.COPIED else units[size.unit] * size.times + size.extra
-                self.arrays[name] = np.empty(length, state.ARRAYS[name])
-        self.arrays["row_until"].fill(math.nan)
-        self.own: dict[str, NDArray[Any]] = {}
-        self.scalars = lowered.scalars.copy()
-        self.address = self.scalars.ctypes.data
-        self.descending = np.arange(job_nodes - 1, -1, -1)
-        self.zeroed = [self.arrays[name].view(np.uint8) for name, size in state.SIZES.items() if size.is_zero]
-        self.places = np.array([source * lowered.purposes + purpose for source, purpose in lowered.needs], np.int64)
-        self.hidden = [(index, source) for index, source in enumerate(prepared.sources) if source.hidden is not None]
-        pairs = [(self.arrays[name], made[name]) for name, size in state.SIZES.items() if size is state.COPIED]
-        # As bytes: field by field, numpy would take ten times as long.
-        self.copied = [
-            (copy.view(np.uint8), template.view(np.uint8))
-            for copy, template in [*pairs, (self.scalars, lowered.scalars)]
-        ]
-        self.size = sum(array.nbytes for array in self.arrays.values())
-        for name in state.Scalars.__annotations__:
-            if name.endswith("room"):
-                lowered.scalars[name] = room
-        lowered.scalars["visits_room"] = len(self.arrays["visits"])
-        for name, array in self.arrays.items():
-            lowered.scalars[f"{name}_at"] = array.ctypes.data
+                length = len(templates[name]) if size is state.COPIED else units[size.unit] * size.times + size.extra
+                arrays[name] = np.empty(length, state.ARRAYS[name])
+        return arrays
 
     def _log(self, name: str, length: int, room: str) -> None:
         """Let an array be there to be written into."""
@@ -296,11 +298,11 @@ class Workspace:
     def _reset(self, replication: int, trace: FailureTrace | None) -> None:
         """Put the arrays back to the start of a replication."""
         lowered, arrays, prepared = self.lowered, self.arrays, self.prepared
-        for mine, template in self.copied:
-            mine[:] = template
+        for copy, template in self.copied:
+            copy[:] = template
         scalars = self.scalars[0]
-        for each in self.zeroed:
-            each.fill(0)
+        for array in self.zeroed:
+            array.fill(0)
         arrays["clocks"]["at"] = math.inf
         arrays["clocks"]["since"] = scalars["arrival"]
         arrays["down_time"][:] = math.nan
@@ -373,27 +375,35 @@ class Workspace:
             count = self._draw()
             columns = [self.arrays[f"row_{name}"][:count] for name in _COLUMNS]
         else:
-            if trace is None:
-                end = float(scalars["end"])
-                trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
-            trace = with_notices(trace, prepared.sources, [lowered.job.checkpoint.save_time()])
-            columns = [getattr(trace, name) for name in _COLUMNS]
-            if trace.initial:
-                outages = [(outage.source, outage.slot, 0, outage.remaining, 0, 0) for outage in trace.initial]
-                scalars["outages"] = self._put("initial", np.array(outages, state.ARRAYS["initial"]))
+            columns = self._columns(replication, trace)
+            self._put_rows(columns)
         if lowered.is_apart is not None:
-            mine = lowered.is_apart[columns[1]]
-            apart = np.zeros(int(mine.sum()), state.ARRAYS["begun_life"])
+            is_apart = lowered.is_apart[columns[1]]
+            apart = np.zeros(int(is_apart.sum()), state.ARRAYS["begun_life"])
             for name, column in zip(("due", "source", "slot", "round"), columns, strict=False):
-                apart[name] = column[mine]
+                apart[name] = column[is_apart]
             scalars["first_lives"] = self._put("begun_life", apart)
-            columns = [column[~mine] for column in columns]
-        if trace is not None or lowered.is_apart is not None:
-            for name, column in zip(_COLUMNS, columns, strict=True):
-                self._put(f"row_{name}", column)
+            columns = [column[~is_apart] for column in columns]
+            self._put_rows(columns)
         scalars["rows"] = len(columns[0])
         if hidden:
             self._fill_hidden(replication, hidden)
+
+    def _columns(self, replication: int, trace: FailureTrace | None) -> list[NDArray[Any]]:
+        """Return the failures of a trace, or of one that is drawn, and write down who is in repair at the start."""
+        prepared, scalars = self.prepared, self.scalars[0]
+        if trace is None:
+            end = float(scalars["end"])
+            trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
+        trace = with_notices(trace, prepared.sources, [self.lowered.job.checkpoint.save_time()])
+        if trace.initial:
+            outages = [(outage.source, outage.slot, 0, outage.remaining, 0, 0) for outage in trace.initial]
+            scalars["outages"] = self._put("initial", np.array(outages, state.ARRAYS["initial"]))
+        return [getattr(trace, name) for name in _COLUMNS]
+
+    def _put_rows(self, columns: list[NDArray[Any]]) -> None:
+        for name, column in zip(_COLUMNS, columns, strict=True):
+            self._put(f"row_{name}", column)
 
     def _fill_hidden(self, replication: int, hidden: dict[int, NDArray[np.bool_]]) -> None:
         """Write down which nodes have a hidden fault at the start, and when others get one."""
@@ -402,8 +412,7 @@ class Workspace:
         onsets: list[tuple[int, int, int, float, int, int]] = []
         for index, source in self.hidden:
             sleepers += [(index, node, 0, 0.0, 0, 0) for node in np.flatnonzero(hidden[index]).tolist()]
-            assert source.hidden is not None
-            if source.hidden.onset is not None:
+            if lowered.origins["onset"][index] >= 0:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
                 times = first_onsets(source, key, float(scalars["end"]))
@@ -413,73 +422,77 @@ class Workspace:
 
     def _put(self, name: str, values: NDArray[Any]) -> int:
         """Let an array be that of this replication; return its length."""
-        self.own[name] = kept = np.ascontiguousarray(values)
-        self.scalars[0][f"{name}_at"] = kept.ctypes.data
-        return len(kept)
+        self.own[name] = array = np.ascontiguousarray(values)
+        self.scalars[0][f"{name}_at"] = array.ctypes.data
+        return len(array)
 
     def _result(self, replication: int) -> Result:
         """Return what came out."""
-        prepared, arrays, lowered = self.prepared, self.arrays, self.lowered
-        found = dict(zip(self.scalars.dtype.names or (), self.scalars[0].tolist(), strict=True))
-        job = lowered.job
-        shape = (found["window"] + 1, BUCKETS, lowered.sources + 1)
+        prepared, arrays = self.prepared, self.arrays
+        values = dict(zip(self.scalars.dtype.names or (), self.scalars[0].tolist(), strict=True))
+        shape = (values["window"] + 1, BUCKETS, self.lowered.sources + 1)
         size = math.prod(shape)
         totals, outside = (np.array(arrays[name][:size]).reshape(shape) for name in ("table", "others_table"))
-        warmup, end = prepared.warmup, float(arrays["edge"][found["edges"] - 1])
-        stop = end if math.isnan(found["end_of_job"]) else found["end_of_job"]
-        requested = job.gpus * max(stop - found["arrival"], 0.0)
+        warmup, end = prepared.warmup, float(arrays["edge"][values["edges"] - 1])
+        job = self._job_result(values, totals, end)
+        owned = prepared.nodes * prepared.gpus_per_node * (end - warmup)
+        of_job = np.zeros(BUCKETS)
+        of_job += totals.sum(axis=(0, 2)) - arrays["absent"]
+        check_sum(float(outside.sum()), owned - float(of_job.sum()), "the cluster", owned)
+        counts = dict.fromkeys(sorted(FailureCounts.__slots__), 0) | {name: values[name] for name in _COUNTS}
+        hidden = int(arrays["lives"]["is_hidden"][: values["life_count"]].sum())
+        down = arrays["down_time"]
+        return Result(
+            replication=replication,
+            edges=np.array(arrays["edge"][: values["edges"]]) - warmup,
+            owned=owned,
+            capacity=owned * prepared.capacity,
+            jobs=(job,),
+            cluster=of_job + outside.sum(axis=(0, 2)),
+            outside=outside,
+            node_seconds=prepared.serving * (end - warmup),
+            down_node_seconds=values["down_node_seconds"],
+            counts={**counts, "hidden_at_end": hidden, "tainted_at_end": 0, "unnoticed_at_end": 0},
+            repairs=self._by_cause("repairs_begun", "repairs_begun"),
+            down_times={int(count): float(down[count]) for count in np.flatnonzero(~np.isnan(down))},
+            outages=self._outages(end) if values["downtimes_room"] else (),
+            events=values["events"],
+        )
+
+    def _job_result(self, values: dict[str, Any], totals: NDArray[Any], end: float) -> JobResult:
+        """Return what came out for the job, of the scalars and of its GPU-seconds by window, bucket and cause."""
+        job, warmup = self.lowered.job, self.prepared.warmup
+        stop = end if math.isnan(values["end_of_job"]) else values["end_of_job"]
+        requested = job.gpus * max(stop - values["arrival"], 0.0)
         check_sum(float(totals.sum()), requested, f"job '{job.name}'")
-        work = found["committed"] + found["at_risk"]
+        work = values["committed"] + values["at_risk"]
         steps = 0.0
         if job.step_time > 0:
-            steps = work * (1.0 / job.step_time) if found["counts_steps"] else work / job.step_time
-        result = JobResult(
+            steps = work * (1.0 / job.step_time) if values["counts_steps"] else work / job.step_time
+        return JobResult(
             name=job.name,
             gpus=job.gpus,
             requested=requested,
             totals=totals,
             work=work,
-            at_risk=found["at_risk"],
-            running=found["running_seconds"],
-            node_seconds=found["node_seconds"],
+            at_risk=values["at_risk"],
+            running=values["running_seconds"],
+            node_seconds=values["node_seconds"],
             latencies=self._by_cause("latencies", "disrupted"),
-            excess=found["excess"],
-            arrival=found["arrival"] - warmup,
-            start=found["start"] - warmup,
+            excess=values["excess"],
+            arrival=values["arrival"] - warmup,
+            start=values["start"] - warmup,
             end=stop - warmup,
-            finished=found["is_finished"],
-            censored=not found["is_finished"] and job.target < math.inf,
+            finished=values["is_finished"],
+            censored=not values["is_finished"] and job.target < math.inf,
             interruptions=self._by_cause("interrupted", "interrupted"),
             disruptions=self._by_cause("disrupted", "disrupted"),
-            merged=found["merged"],
+            merged=values["merged"],
             steps=steps,
             restores=self._restores(),
             accepted=0,
-            given_up=found["given_up"] - warmup,
-            given_up_for=int(found["cause"]) if found["given_up"] < math.inf else 0,
-        )
-        owned = prepared.nodes * prepared.gpus_per_node * (end - warmup)
-        held = np.zeros(BUCKETS)
-        held += totals.sum(axis=(0, 2)) - arrays["absent"]
-        check_sum(float(outside.sum()), owned - float(held.sum()), "the cluster", owned)
-        counts = dict.fromkeys(sorted(FailureCounts.__slots__), 0) | {name: found[name] for name in _COUNTS}
-        hidden = int(arrays["lives"]["is_hidden"][: found["life_count"]].sum())
-        down = arrays["down_time"]
-        return Result(
-            replication=replication,
-            edges=np.array(arrays["edge"][: found["edges"]]) - warmup,
-            owned=owned,
-            capacity=owned * prepared.capacity,
-            jobs=(result,),
-            cluster=held + outside.sum(axis=(0, 2)),
-            outside=outside,
-            node_seconds=prepared.serving * (end - warmup),
-            down_node_seconds=found["down_node_seconds"],
-            counts={**counts, "hidden_at_end": hidden, "tainted_at_end": 0, "unnoticed_at_end": 0},
-            repairs=self._by_cause("begun", "begun"),
-            down_times={int(count): float(down[count]) for count in np.flatnonzero(~np.isnan(down))},
-            outages=self._outages(end) if found["downtimes_room"] else (),
-            events=found["events"],
+            given_up=values["given_up"] - warmup,
+            given_up_for=int(values["cause"]) if values["given_up"] < math.inf else 0,
         )
 
     def _outages(self, end: float) -> tuple[Outage, ...]:

@@ -40,36 +40,14 @@ LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
 """Which of the nodes that wait are taken first."""
 
 (
-    ON_END,
-    ON_WARM,
-    ON_WINDOW,
-    ON_ARRIVAL,
-    ON_ROW,
-    ON_CANDIDATE,
-    ON_DEFERRED,
-    ON_LIFE,
-    ON_HIDDEN,
-    ON_ONSET,
-    ON_RETURN,
-    ON_VISIT_END,
-    ON_REPAIRED,
-    ON_TESTED,
-    ON_SAVED,
-    ON_PHASE_END,
-    ON_DETECTED,
-    ON_ELIGIBLE,
-    ON_TIMEOUT,
-    ON_LOOK,
-) = range(20)
+    ON_END, ON_WARM, ON_WINDOW, ON_ARRIVAL, ON_ROW, ON_CANDIDATE, ON_DEFERRED, ON_LIFE,
+    ON_HIDDEN, ON_ONSET, ON_RETURN, ON_VISIT_END, ON_REPAIRED, ON_TESTED, ON_SAVED,
+    ON_PHASE_END, ON_DETECTED, ON_ELIGIBLE, ON_TIMEOUT, ON_LOOK,
+) = range(20)  # fmt: skip
 """Kinds of events."""
 
-BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = (
-    EventPriority.BOUNDARY,
-    EventPriority.RETURN,
-    EventPriority.PHASE,
-    EventPriority.FAILURE,
-    EventPriority.ARRIVAL,
-)
+BOUNDARY, RETURN, PHASE = EventPriority.BOUNDARY, EventPriority.RETURN, EventPriority.PHASE
+FAILURE, ARRIVAL = EventPriority.FAILURE, EventPriority.ARRIVAL
 
 
 class ArraySize(NamedTuple):
@@ -131,7 +109,7 @@ class Scalars:
     test_law: int
     test_finds: float
     repair_scale: float
-    others: int
+    blame_purposes: int
     # Ladders: of stores, of recoveries.
     series: int
     stores: int
@@ -293,7 +271,7 @@ class Scalars:
     firsts: Annotated[list[float], ArraySize("stops")]
     counts: Annotated[list[int], ArraySize("stops")]
     next_in_stop: Annotated[list[bool], ArraySize("stops")]
-    held: Annotated[list[StoreRecord], COPIED]
+    shelves: Annotated[list[StoreRecord], COPIED]
     restored: Annotated[list[int], ArraySize("stores", extra=1, is_zero=True)]
     damage: Annotated[list[int], ArraySize("job", is_zero=True)]
     hurt: Annotated[list[int], ArraySize("job")]
@@ -348,7 +326,7 @@ class Scalars:
     absent: Annotated[list[float], ArraySize("buckets", is_zero=True)]
     edge: Annotated[list[float], ArraySize("windows", extra=2)]
     down_time: Annotated[list[float], ArraySize("nodes", extra=1)]
-    begun: Annotated[list[int], ArraySize("causes", is_zero=True)]
+    repairs_begun: Annotated[list[int], ArraySize("causes", is_zero=True)]
     interrupted: Annotated[list[int], ArraySize("causes", is_zero=True)]
     disrupted: Annotated[list[int], ArraySize("causes", is_zero=True)]
     latencies: Annotated[list[float], ArraySize("causes", is_zero=True)]
@@ -765,6 +743,13 @@ def schedule(
     s.waiting += 1
 
 
+def schedule_failure(
+    s: Scalars, time: float, order: int, kind: int, failure: FailureId, first: int, count: int, due: float
+) -> None:
+    """Let something happen at `time` [s] to the nodes of a failure."""
+    schedule(s, time, order, kind, failure.source, failure.slot, failure.round, first, count, due)
+
+
 def take_next(s: Scalars) -> int:
     """Take the first event off the queue, let it be now, and return its call."""
     s.now = s.queue[0].time
@@ -796,8 +781,8 @@ def pop_entry(heap: list[HeapEntry], first: int, size: int) -> None:
         if below >= size:
             break
         if below + 1 < size:
-            other = heap[first + below + 1]
-            below += is_before(other.time, other.order, other.number, heap[first + below])
+            right = heap[first + below + 1]
+            below += is_before(right.time, right.order, right.number, heap[first + below])
         if is_before(last.time, last.order, last.number, heap[first + below]):
             break
         copy_entry(heap, first + below, first + place)
@@ -814,8 +799,8 @@ def is_before(time: float, order: int, number: int, it: HeapEntry) -> bool:
 
 def copy_entry(heap: list[HeapEntry], origin: int, target: int) -> None:
     """Copy an entry of a heap."""
-    it, other = heap[origin], heap[target]
-    other.time, other.order, other.number, other.item = it.time, it.order, it.number, it.item
+    it, copy = heap[origin], heap[target]
+    copy.time, copy.order, copy.number, copy.item = it.time, it.order, it.number, it.item
 
 
 def mark(s: Scalars, failure: FailureId, purpose: int) -> float:

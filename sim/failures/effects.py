@@ -215,8 +215,13 @@ class IncidentSize(Model):
         if self.weights is not None and not self._weighs_values(self.weights):
             yield ("weights",), "needs one number for each of values, none below zero and one above"
 
+    @property
+    def _sample(self) -> tuple[int, ...]:
+        """Numbers of nodes that were observed [-]; none under a law."""
+        return self.values or ()
+
     def _weighs_values(self, weights: tuple[float, ...]) -> bool:
-        return len(weights) == len(self.values or ()) > 0 and min(weights) >= 0 and sum(weights) > 0
+        return len(weights) == len(self._sample) > 0 and min(weights) >= 0 and sum(weights) > 0
 
     def draw(self, number: float, members: int) -> int:
         """Return the number of nodes that a uniform number gives in a domain of `members` nodes."""
@@ -234,9 +239,8 @@ class IncidentSize(Model):
                 size -= 1
             size = max(size, self.least)
         else:
-            assert self.values is not None
-            cumulative = np.cumsum(self.weights or (1.0,) * len(self.values))
-            size = self.values[int(np.searchsorted(cumulative, number * cumulative[-1], side="right"))]
+            cumulative = np.cumsum(self.weights or (1.0,) * len(self._sample))
+            size = self._sample[int(np.searchsorted(cumulative, number * cumulative[-1], side="right"))]
         return min(size, members)
 
     def mean_of(self, members: int) -> float:
@@ -253,9 +257,8 @@ class IncidentSize(Model):
 
             least = min(self.least, members)
             return least + float(np.sum(bdtrc(np.arange(least, members), members, self.share)))
-        assert self.values is not None
-        weights = np.asarray(self.weights or (1.0,) * len(self.values))
-        return float(np.minimum(self.values, members) @ weights / weights.sum())
+        weights = np.asarray(self.weights or (1.0,) * len(self._sample))
+        return float(np.minimum(self._sample, members) @ weights / weights.sum())
 
 
 # Which nodes an incident takes.

@@ -81,7 +81,8 @@ class Prediction(Model):
         """Return the false alarms of all `nodes`, beside failures that show signs at a `rate` [1/s]."""
         if self.score is not None:
             return self.score.false_alarms * nodes
-        assert self.precision is not None
+        if self.precision is None:
+            return 0.0
         return rate * (self.recall or 0.0) * (1 - self.precision) / self.precision
 
 

@@ -114,8 +114,7 @@ class Cause(Strategy, ABC):
         """
         if self.law is not None:
             return self.law.scaled(1 / self.scale)
-        assert self.rate is not None
-        per_second = self.rate.per_second * self.scale * units_per_slot
+        per_second = self.rate.per_second * self.scale * units_per_slot if self.rate is not None else 0.0
         return Exponential.from_seconds(mean=1 / per_second) if per_second else None
 
 
@@ -151,8 +150,7 @@ class NodeSource(Cause):
 
     def _broken_rules(self) -> BrokenRules:
         yield from super()._broken_rules()
-        ages = self.law is not None and not self.law.memoryless
-        if self.idle_hazard < 1 and self.clock == "wall" and ages:
+        if self.idle_hazard < 1 and self.clock == "wall" and self.law is not None and not self.law.memoryless:
             yield (), _thinned(self.law)
         if self.tempo is not None and self.clock != "wall":
             yield ("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date"
@@ -192,8 +190,8 @@ class NodeSource(Cause):
         return self.lives(counts[of] / counts[part])
 
 
-def _thinned(law: Law | None) -> str:
-    assert law is not None, "a law that ages"
+def _thinned(law: Law) -> str:
+    """Return the rule that a law breaks which ages."""
     return (
         f"idle_hazard below 1 thins the failures, which is right only for a constant rate; "
         f"with law '{law.use}' let the life run on clock: busy instead"
@@ -230,7 +228,12 @@ class Component(NodeSource):
         part, law = self.part, self.life(self.part, counts)
         variety = Variety(self.frailty, self.batches)
         foldable = self.renews != "never" and not variety.within_node
-        if part == "gpu" and law is not None and foldable and all(each.memoryless for each in variety.laws(law)):
+        if (
+            part == "gpu"
+            and law is not None
+            and foldable
+            and all(unit_law.memoryless for unit_law in variety.laws(law))
+        ):
             # Memoryless lives of the GPUs of one node are one life of the node at their summed rate: an eighth of
             # the numbers to draw, and no other difference.
             share = counts["node"] / counts["gpu"]
@@ -477,15 +480,7 @@ class Bundle(Strategy):
         if self.keeps_repair and not any("repair" in entry for entry in content.get("sources", ())):
             raise RuleError(("keeps_repair",), f"{self.use} has no repair times to keep; leave it out")
         entries = [*(_counted(cause, content) for cause in content.get("causes", ())), *content.get("sources", ())]
-        names = [entry["name"] for entry in entries]
-        scales = self.scale if isinstance(self.scale, dict) else dict.fromkeys(names, self.scale)
-        for name, factor in scales.items():
-            if name not in names:
-                message = f"scale names '{name}', which is not a cause of {self.use} (choose from {', '.join(names)})"
-                raise ValueError(message)
-            if not factor > 0:
-                message = f"scale must be above zero, not {factor:g} (leave a cause out by writing the others yourself)"
-                raise ValueError(message)
+        scales = self._scales([entry["name"] for entry in entries])
         replaced = {entry["name"] for entry in self.replaced(content, stated)}
         by_node = set(of_node(content)) if gpus_per_node else set()
         ratio = (gpus_per_node or 1) / content.get("node_gpus", 1)
@@ -496,6 +491,18 @@ class Bundle(Strategy):
             )
             for entry in entries
         ]
+
+    def _scales(self, names: list[str]) -> dict[str, float]:
+        """Return the factors of rates, by the causes that have one."""
+        scales = self.scale if isinstance(self.scale, dict) else dict.fromkeys(names, self.scale)
+        for name, factor in scales.items():
+            if name not in names:
+                message = f"scale names '{name}', which is not a cause of {self.use} (choose from {', '.join(names)})"
+                raise ValueError(message)
+            if not factor > 0:
+                message = f"scale must be above zero, not {factor:g} (leave a cause out by writing the others yourself)"
+                raise ValueError(message)
+        return scales
 
     def replaced(self, content: Mapping[str, Data], stated: RepairStrategy | None) -> list[Mapping[str, Data]]:
         """Return the entries of the file whose repair times the `stated` repair of the scenario replaces."""

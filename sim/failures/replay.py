@@ -23,6 +23,8 @@ from ettrick.sim.scenario.laws import Law
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
 
 class Columns(Model):
     """Names of the columns of a log."""
@@ -129,24 +131,16 @@ class Replay(Strategy):
         log = read(self)
         nodes, file = counts["node"], _shown(Path(self.file))
         ordered = (read(replay) for replay in logs if replay is not self and replay.by_order)
-        numbers, same = self._numbers(log, ordered, nodes)
-        for name in log.units:
-            if same.get(name, name) not in numbers:
-                raise LogError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
-        unit = np.array([numbers[same.get(name, name)] for name in log.units], dtype=np.int64)
-        is_spread, is_drawn_anew = self.by_order and len(numbers) < nodes, self.spread_unknown == "each"
+        unit, named = self._units(log, ordered, nodes)
+        is_spread, is_drawn_anew = self.by_order and named < nodes, self.spread_unknown == "each"
         notes = [log.note] if log.note else []
         if is_spread:
-            when = "anew in each replication" if is_drawn_anew else "the same in every replication"
-            notes.append(
-                f"{file}: names {len(numbers)} of {nodes} nodes; they are placed at random, {when}; neighbours do not "
-                "stay neighbours. A file with the names of all nodes, in order, says which is which (inventory: FILE)"
-            )
+            notes.append(_spread_note(file, named, nodes, is_drawn_anew=is_drawn_anew))
         sources = [
             FailureSource(
                 name=cause, part="node", units=nodes, law=None, detection=self.detection, fault=self.fault,
                 recorded=replace(
-                    rows, unit=unit[rows.unit], spread=nodes if is_spread else 0, each=is_drawn_anew,
+                    rows, unit=unit[rows.unit], spread=nodes if is_spread else 0, is_drawn_anew=is_drawn_anew,
                     notes=tuple(notes),
                 ),
             )
@@ -154,10 +148,8 @@ class Replay(Strategy):
         ]  # fmt: skip
         return sources, log.merged
 
-    def _numbers(
-        self, log: ReplayedLog, other_logs: Iterable[ReplayedLog], nodes: int
-    ) -> tuple[dict[str, int], dict[str, str]]:
-        """Return the number of each node by its name, and which of these another name means."""
+    def _units(self, log: ReplayedLog, other_logs: Iterable[ReplayedLog], nodes: int) -> tuple[NDArray[np.int64], int]:
+        """Return the number of the node that each name of the log means, and how many nodes are named."""
         file = _shown(Path(self.file))
         if self.inventory is not None and len(log.units) != nodes:
             inventory = _shown(Path(self.inventory))
@@ -167,7 +159,11 @@ class Replay(Strategy):
         if len(names) > nodes:
             together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
             raise LogError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
-        return {name: number for number, name in enumerate(names)}, same
+        numbers = {name: number for number, name in enumerate(names)}
+        for name in log.units:
+            if same.get(name, name) not in numbers:
+                raise LogError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
+        return np.array([numbers[same.get(name, name)] for name in log.units], dtype=np.int64), len(names)
 
     def _names(
         self, log: ReplayedLog, other_logs: Iterable[ReplayedLog], nodes: int
@@ -180,6 +176,15 @@ class Replay(Strategy):
         every = {*log.units, *(name for other_log in other_logs for name in other_log.units)}
         same, _ = records.same_hosts(every)
         return _in_order(every - same.keys(), _shown(Path(self.file))), same
+
+
+def _spread_note(file: str, names: int, nodes: int, *, is_drawn_anew: bool) -> str:
+    """Return what is assumed of a log that names fewer nodes than there are."""
+    when = "anew in each replication" if is_drawn_anew else "the same in every replication"
+    return (
+        f"{file}: names {names} of {nodes} nodes; they are placed at random, {when}; neighbours do not "
+        "stay neighbours. A file with the names of all nodes, in order, says which is which (inventory: FILE)"
+    )
 
 
 def _in_order(names: set[str], file: str) -> tuple[str, ...]:
@@ -246,22 +251,29 @@ def read_log(
     if not outages:
         raise LogError(f"{file}: the log has no rows below its header")
     zero = begin(times, origin, outages[0][1], second, file)
-    units, starts, ends, causes, _ = zip(*outages, strict=True)
-    unit, start, end = np.array(units, dtype=np.int64), np.array(starts), np.array(ends)
-    use = (start >= zero) | (end > zero)
-    if not use.any():
+    by_cause = _by_cause(outages, zero)
+    if not by_cause:
         raise RuleError(("origin",), f"{file} has no outage after {origin}")
-    unit, start, end = unit[use], np.maximum(start[use] - zero, 0.0), end[use] - zero
-    codes = {cause: code for code, cause in enumerate(dict.fromkeys(causes))}
-    code, last = np.array([codes[cause] for cause in causes])[use], float(start[-1])
-    of_cause = {cause: code == codes[cause] for cause in sorted(codes)}
-    by_cause = {
-        cause: OutageLog(unit[rows], start[rows], end[rows], last) for cause, rows in of_cause.items() if rows.any()
-    }
     note = ""
     if origin is None and zero:
         note = f"{file}: time 0 is the first outage, {times.text(zero)}; origin: DATE states another moment"
     return ReplayedLog(tuple(names), by_cause, merged, note)
+
+
+def _by_cause(outages: list[_Outage], zero: float) -> dict[str, OutageLog]:
+    """Return the outages that are not over at the moment `zero` [s] by their causes, in seconds since then."""
+    units, starts, ends, causes, _ = zip(*outages, strict=True)
+    unit, start, end = np.array(units, dtype=np.int64), np.array(starts), np.array(ends)
+    use = (start >= zero) | (end > zero)
+    if not use.any():
+        return {}
+    unit, start, end = unit[use], np.maximum(start[use] - zero, 0.0), end[use] - zero
+    codes = {cause: code for code, cause in enumerate(dict.fromkeys(causes))}
+    code, last = np.array([codes[cause] for cause in causes])[use], float(start[-1])
+    of_cause = {cause: code == codes[cause] for cause in sorted(codes)}
+    return {
+        cause: OutageLog(unit[rows], start[rows], end[rows], last) for cause, rows in of_cause.items() if rows.any()
+    }
 
 
 def _rows(path: Path, columns: Columns, times: TimestampParser, second: float) -> list[_Row]:

@@ -52,8 +52,8 @@ class OutageLog:
     """Outages of one cause in a log: unit, start and end [s] by row, each of shape (n,), sorted by start.
 
     ``span`` [s] is how long the whole log is, from zero to its last start. With ``spread`` the units are no nodes yet:
-    they are placed at random over so many, anew in ``each`` replication or by the seed alone. ``notes`` say what was
-    assumed in reading the log.
+    they are placed at random over so many, by the seed alone or, if ``is_drawn_anew``, in each replication. ``notes``
+    say what was assumed in reading the log.
     """
 
     unit: NDArray[np.int64]
@@ -61,14 +61,14 @@ class OutageLog:
     end: NDArray[np.float64]
     span: float
     spread: int = 0
-    each: bool = False
+    is_drawn_anew: bool = False
     notes: tuple[str, ...] = ()
 
     def placed(self, seed: int, replication: int) -> NDArray[np.int64]:
         """Return the unit of each row, in its place, shape (n,); two logs that are spread have the same places."""
         if not self.spread:
             return self.unit
-        key = rng.stream(seed, replication if self.each else 0, "places of a log")
+        key = rng.stream(seed, replication if self.is_drawn_anew else 0, "places of a log")
         places: NDArray[np.int64] = np.argsort(rng.uniform(key, range(self.spread)))
         return places[self.unit]
 
@@ -329,14 +329,14 @@ class Maintenance(Strategy):
     def _broken_rules(self) -> BrokenRules:
         rows = sorted((window.start, index) for index, window in enumerate(self.windows))
         for position, (_, index) in enumerate(rows):
-            mine = self.windows[index]
-            for start, other in rows[position + 1 :]:
-                theirs = self.windows[other]
-                if start >= mine.end:
+            earlier = self.windows[index]
+            for start, later_index in rows[position + 1 :]:
+                later = self.windows[later_index]
+                if start >= earlier.end:
                     break
-                if mine.first < theirs.first + theirs.units and theirs.first < mine.first + mine.units:
+                if earlier.first < later.first + later.units and later.first < earlier.first + earlier.units:
                     message = f"overlaps windows.{index} in time and in the units that it takes"
-                    yield ("windows", other, "start"), message
+                    yield ("windows", later_index, "start"), message
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
@@ -354,23 +354,12 @@ class Maintenance(Strategy):
             if last > counts[self.part]:
                 rule = f"goes up to {self.part} {last - 1}, counted from 0, but there are {counts[self.part]}"
                 raise RuleError(("windows", index), rule)
-        rows = sorted(
-            (window.start, unit, window.end)
-            for window in self.windows
-            for unit in range(window.first, window.first + window.units)
-        )
-        recorded = OutageLog(
-            unit=np.array([row[1] for row in rows], dtype=np.int64),
-            start=np.array([row[0] for row in rows], dtype=np.float64),
-            end=np.array([row[2] for row in rows], dtype=np.float64),
-            span=max(window.end for window in self.windows),
-        )
         return FailureSource(
             name=self.name,
             part=self.part,
             units=counts[self.part],
             law=None,
-            recorded=recorded,
+            recorded=self._outages(),
             detection=KNOWN,
             planned=True,
             fault="planned",
@@ -379,6 +368,16 @@ class Maintenance(Strategy):
             notice=math.inf if self.notice is None else self.notice,
             slots_per_node=slots_per_node(self.part, counts),
         )
+
+    def _outages(self) -> OutageLog:
+        """Return the windows as a log: an outage of each unit."""
+        rows = sorted(
+            (window.start, unit, window.end)
+            for window in self.windows
+            for unit in range(window.first, window.first + window.units)
+        )
+        start, unit, end = (np.array(column) for column in zip(*rows, strict=True))
+        return OutageLog(unit, start, end, span=max(window.end for window in self.windows))
 
 
 class Canary(Model):

@@ -14,11 +14,12 @@ from ettrick.sim.failures.variety import BANDS, UnitPopulation, frailties
 from ettrick.sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ettrick.sim.failures.source import FailureSource
+    from ettrick.sim.failures.source import FailureSource, OutageLog
+    from ettrick.sim.scenario.law_model import LawModel
 
     _Indices: TypeAlias = NDArray[np.int64]
     _Times: TypeAlias = NDArray[np.float64]
@@ -76,11 +77,12 @@ def hidden_at_start(source: FailureSource, seed: int, replication: int) -> NDArr
 
     An exact share belongs to the whole cluster: a larger one does not keep it.
     """
-    assert source.hidden is not None
+    is_hidden = np.zeros(source.units, dtype=np.bool_)
+    if source.hidden is None:
+        return is_hidden
     number = rng.uniform(rng.stream(seed, replication, "hidden", source.name), range(source.units))
     if not source.hidden.exact:
         return number < source.hidden.share
-    is_hidden = np.zeros(source.units, dtype=np.bool_)
     count = int(source.units * source.hidden.share + 1e-9)
     is_hidden[np.argpartition(number, count)[:count] if count < source.units else slice(None)] = True
     return is_hidden
@@ -91,9 +93,9 @@ def first_onsets(source: FailureSource, key: int, end: float) -> list[tuple[int,
 
     `key` is that of the stream "onset" of the source.
     """
-    assert source.hidden is not None
-    onset = source.hidden.onset
-    assert onset is not None
+    onset = source.hidden.onset if source.hidden is not None else None
+    if onset is None:
+        return []
     nodes, numbers = rng.below(key, source.units, 0, onset.reach(end))
     times = ((node, onset.ppf_one(number)) for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True))
     return [(node, time) for node, time in times if time < end]
@@ -178,10 +180,8 @@ def draw_trace(
 
     Parameters
     ----------
-    sources
-        The failure sources.
-    horizon
-        Length of the simulation, warm-up included [s].
+    sources, horizon
+        The failure sources, and the length of the simulation, warm-up included [s].
     seed, replication
         Address of the random numbers.
     stationary
@@ -199,15 +199,13 @@ def draw_trace(
     initial: list[InitialOutage] = []
     for index, source in enumerate(sources):
         if source.recorded is not None:
-            rows = _recorded(source, horizon, seed, replication)
+            rows = _recorded(source.recorded, horizon, seed, replication)
         elif source.law is not None and source.units and source.fix is None:
             rows = _draw_source(source, horizon, seed, replication, numbers.get(index), stationary=stationary)
             if stationary:
                 outages = _initial_outages(source, index, seed, replication)
                 initial += outages
-                if source.renews == "at_return":
-                    # The first life of a unit in repair begins at its return.
-                    rows = rows.where(~np.isin(rows.slot, [outage.slot for outage in outages]))
+                rows = _without_repairs(source, rows, outages)
         else:
             continue
         parts.append(replace(rows, source=np.full(len(rows.time), index, dtype=np.int64)))
@@ -223,10 +221,15 @@ def _candidates(time: ArrayLike, slot: ArrayLike, number: ArrayLike, until: Arra
     return FailureTrace(np.asarray(time, dtype=np.float64), np.zeros_like(slots), slots, rounds, ends)
 
 
-def _recorded(source: FailureSource, horizon: float, seed: int, replication: int) -> FailureTrace:
+def _without_repairs(source: FailureSource, rows: FailureTrace, outages: list[InitialOutage]) -> FailureTrace:
+    """Return the rows without units in repair at the start whose first life begins at their return."""
+    if source.renews != "at_return":
+        return rows
+    return rows.where(~np.isin(rows.slot, [outage.slot for outage in outages]))
+
+
+def _recorded(rows: OutageLog, horizon: float, seed: int, replication: int) -> FailureTrace:
     """Return the rows of a log that start before the horizon."""
-    rows = source.recorded
-    assert rows is not None
     inside = rows.start < horizon
     unit = rows.placed(seed, replication)[inside]
     # Each outage of a unit has random numbers of its own.
@@ -268,7 +271,9 @@ def _draw_source(
     if source.hidden is not None:
         rows = rows.where(hidden_at_start(source, seed, replication)[rows.slot])
     if source.blast is not None and source.blast.spread is not None:
-        rows = _scatter(source, rows, horizon, seed, replication)
+        victims = Victims(source.blast, source.name, seed, replication)
+        delay_key = rng.stream(seed, replication, "mark", source.name, "delay")
+        rows = _scatter(rows, victims, source.blast.spread, delay_key, horizon)
     return rows
 
 
@@ -328,23 +333,18 @@ def _first_lives(
     return times[inside], slots[inside]
 
 
-def _scatter(source: FailureSource, rows: FailureTrace, horizon: float, seed: int, replication: int) -> FailureTrace:
+def _scatter(rows: FailureTrace, victims: Victims, spread: LawModel, delay_key: int, horizon: float) -> FailureTrace:
     """Replace each incident by the failures of the nodes that it takes, each with a delay of its own.
 
     The slot of such a failure is its node. In a domain of the whole cluster the nodes are drawn among all, so a larger
     cluster does not keep them; the incidents themselves it keeps.
     """
-    blast = source.blast
-    assert blast is not None
-    assert blast.spread is not None
-    choice = Victims(blast, source.name, seed, replication)
-    delay_key = rng.stream(seed, replication, "mark", source.name, "delay")
     failures: list[tuple[float, int, int]] = []
     for time, part, number in zip(rows.time.tolist(), rows.slot.tolist(), rows.round.tolist(), strict=True):
         # Unique among the failures of a node, whatever incident they came from, and the same in a larger cluster.
         incident = number * PARTS + part
-        for node in choice.nodes(part, number):
-            end = time + blast.spread.ppf_one(rng.uniform_one(delay_key, node, incident))
+        for node in victims.nodes(part, number):
+            end = time + spread.ppf_one(rng.uniform_one(delay_key, node, incident))
             if end < horizon:
                 failures.append((end, node, incident))
     times, nodes, incidents = zip(*failures, strict=True) if failures else ((), (), ())
@@ -370,35 +370,39 @@ def _initial_outages(source: FailureSource, index: int, seed: int, replication: 
     repair = source.repair
     if repair is None or source.law is None or source.part == "job" or not source.effect.stops:
         return []
-    slots = range(source.units)
-    number = rng.uniform(rng.stream(seed, replication, "initial repair", source.name), slots)
+    number = rng.uniform(rng.stream(seed, replication, "initial repair", source.name), range(source.units))
     fleet = fleet_of(source, seed, replication)
     is_memoryless = all(law.memoryless for law in fleet.laws)
     if source.renews == "at_return" or is_memoryless:
         ratio = repair.mean_value / fleet.mean_lives(source.units)
-        joins = is_memoryless and source.outages_join
-        down, left = [], []
-        for slot, count, rest in _open_repairs(number, ratio, joins=joins):
-            for place in range(count):
-                part = rng.uniform_one(rng.stream(seed, replication, "initial repair split", source.name), slot, place)
-                u = rest
-                if place:
-                    key = rng.stream(seed, replication, "initial repair length", source.name)
-                    u = rng.uniform_one(key, slot, place)
-                down.append(slot)
-                left.append(part * biased_quantile(repair.parameters, 0, u))
+        open_repairs = _open_repairs(number, ratio, joins=is_memoryless and source.outages_join)
+        repairs = _excesses(source, repair, open_repairs, seed, replication)
     else:
-        met, split = _met(source, seed, replication)
-        most = np.array([*(repair.ppf_one(u) for u in BANDS), math.inf])[np.searchsorted(BANDS, number)]
-        late = np.flatnonzero((1 - split) * fleet.least_met_lives(met) < most * (1 + 1e-9))
-        down = late.tolist()
-        left = [
-            repair.ppf_one(u) - (1 - part) * fleet.met_life(slot, v)
-            for slot, u, v, part in zip(
-                down, number[late].tolist(), met[late].tolist(), split[late].tolist(), strict=True
-            )
-        ]
-    return [InitialOutage(index, slot, rest) for slot, rest in zip(down, left, strict=True) if rest > 0]
+        repairs = _since_last_failures(fleet, repair, number, *_met(source, seed, replication))
+    return [InitialOutage(index, slot, rest) for slot, rest in repairs if rest > 0]
+
+
+def _excesses(
+    source: FailureSource, repair: LawModel, open_repairs: Iterable[tuple[int, int, float]], seed: int, replication: int
+) -> Iterator[tuple[int, float]]:
+    """Yield the slots of open repairs, and what remains of each by the stationary excess of their law [s]."""
+    split_key = rng.stream(seed, replication, "initial repair split", source.name)
+    length_key = rng.stream(seed, replication, "initial repair length", source.name)
+    for slot, count, rest in open_repairs:
+        for place in range(count):
+            u = rng.uniform_one(length_key, slot, place) if place else rest
+            yield slot, rng.uniform_one(split_key, slot, place) * biased_quantile(repair.parameters, 0, u)
+
+
+def _since_last_failures(
+    fleet: UnitPopulation, repair: LawModel, number: _Times, met: _Times, split: _Times
+) -> Iterator[tuple[int, float]]:
+    """Yield slots whose repair may be longer than the age of their life, and what remains of that repair [s]."""
+    longest = np.array([*(repair.ppf_one(u) for u in BANDS), math.inf])[np.searchsorted(BANDS, number)]
+    late = np.flatnonzero((1 - split) * fleet.least_met_lives(met) < longest * (1 + 1e-9))
+    columns = (late.tolist(), number[late].tolist(), met[late].tolist(), split[late].tolist())
+    for slot, u, life, part in zip(*columns, strict=True):
+        yield slot, repair.ppf_one(u) - (1 - part) * fleet.met_life(slot, life)
 
 
 def _open_repairs(

@@ -62,6 +62,12 @@ class UnitBatch(Model):
         if self.law is not None and self.law.mean_value == 0:
             yield ("law",), "must have a mean above zero: who lives no time fails without end"
 
+    def mean_rate(self, rate: float) -> float:
+        """Return the rate of its units, where that of the rest of the fleet is `rate` [1/s]."""
+        if self.law is not None:
+            return 1 / self.law.mean_value
+        return rate * (1.0 if self.ratio is None else self.ratio)
+
 
 @dataclass(frozen=True)
 class Variety:
@@ -86,7 +92,7 @@ class Variety:
         total = 0.0
         for batch in self.batches:
             rest -= batch.share
-            total += batch.share * (rate * batch.ratio if batch.ratio is not None else 1 / _given(batch.law).mean_value)
+            total += batch.share * batch.mean_rate(rate)
         return total + rest * rate
 
     def scaled(self, factor: float) -> Variety:
@@ -100,11 +106,6 @@ class Variety:
     def laws(self, law: LawModel) -> tuple[LawModel, ...]:
         """Return every law that a unit may have, the source's own first."""
         return (law, *(batch.law for batch in self.batches if batch.law is not None))
-
-
-def _given(law: LawModel | None) -> LawModel:
-    assert law is not None
-    return law
 
 
 class UnitPopulation:
@@ -123,18 +124,17 @@ class UnitPopulation:
         """Index of each unit's law, shape (units,); None when all have the first."""
         self.ratio = ratio
         """Hazard ratio of each unit [-], shape (units,); None when all are 1."""
-        self.factor = self._factors() if ratio is not None else None
+        self.factor = self._factors(ratio) if ratio is not None else None
         """By what the life of each unit is longer [-], shape (units,); 1 where the uniform number is changed."""
         self._parameters = [law.parameters for law in laws]
         self._stretches = [law.proportional for law in laws]
 
-    def _factors(self) -> NDArray[np.float64]:
-        assert self.ratio is not None
-        factor = np.ones(len(self.ratio))
+    def _factors(self, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+        factor = np.ones(len(ratio))
         for index, law in enumerate(self.laws):
             if law.proportional:
                 units = slice(None) if self.which is None else self.which == index
-                factor[units] = law.stretch(self.ratio[units])
+                factor[units] = law.stretch(ratio[units])
         return factor
 
     def life(self, slot: int, number: float) -> float:

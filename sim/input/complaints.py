@@ -55,13 +55,13 @@ def complaints(model: type[BaseModel], document: YamlDocument, data: Data, error
     """Return every mistake that the validation of `data` as a `model` has found, in the order of the file."""
     findings = [_finding(model, data, item) for item in error.errors(include_url=False)]
     findings = _without_echoes(model, data, _one_per_choice(findings))
-    found = []
+    marked_lines = []
     for finding in findings:
         path, rule = _rule(model, data, finding)
         at_key = finding.kind == "extra_forbidden"
         mark = yamlfile.key_mark(document, path) if at_key else yamlfile.nearest_mark(document, path)
-        found.append((mark[:3], line(document, path, rule, at_key=at_key)))
-    return list(dict.fromkeys(text for _, text in sorted(found, key=lambda item: item[0])))
+        marked_lines.append((mark[:3], line(document, path, rule, at_key=at_key)))
+    return list(dict.fromkeys(text for _, text in sorted(marked_lines, key=lambda item: item[0])))
 
 
 class _ValidatorError(NamedTuple):
@@ -141,7 +141,7 @@ def _rule(model: type[BaseModel], data: Data, finding: _ValidatorError) -> tuple
     """Return where a finding is best shown, and the rule that was broken."""
     path, kind, error, _ = finding
     context = error.get("ctx", {})
-    given = _given(error["input"])
+    shown = _given(error["input"])
     if kind == "extra_forbidden":
         return path, f"unknown key '{path[-1]}'{yamlfile.suggest(str(path[-1]), keys_at(model, data, path[:-1]))}"
     if kind == "missing":
@@ -162,40 +162,40 @@ def _rule(model: type[BaseModel], data: Data, finding: _ValidatorError) -> tuple
         return path, _no_mapping(kinds_at(model, data, path), error["input"])
     if kind in _WANTED or kind == "none_of":
         wanted = error["wanted"] if kind == "none_of" else _WANTED[kind]
-        return path, f"must be {wanted}, not {given}{_remedy(kind, error['input'])}"
+        return path, f"must be {wanted}, not {shown}{_remedy(kind, error['input'])}"
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
         return path, f"must be {words} {context[key]:g}, not {_given(yamlfile.value_at(data, path, error['input']))}"
-    return path, _other(kind, context, error, given)
+    return path, _other(kind, context, error, shown)
 
 
-def _other(kind: str, context: Data, error: Data, given: str) -> str:
+def _other(kind: str, context: Data, error: Data, shown: str) -> str:
     """Return the rule of the other kinds, the validator's own words for those that no field can break today."""
     if kind == "finite_number":
-        return f"must be a finite number, not {given}"
+        return f"must be a finite number, not {shown}"
     if kind == "string_too_short":
         return "must not be empty"
     if kind == "too_short":
         return f"must have at least {_items(context['min_length'])}, and has {context['actual_length']}"
     if kind == "too_long":
         return f"can have at most {_items(context['max_length'])}, and has {context['actual_length']}"
-    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {given}"
+    return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown}"
 
 
 def _items(number: int) -> str:
     return f"{number} item{'' if number == 1 else 's'}"
 
 
-def _no_choice(given: Data, choices: list[str]) -> str:
-    return f"{_given(given)} is not a choice{yamlfile.suggest(str(given), choices)}"
+def _no_choice(value: Data, choices: list[str]) -> str:
+    return f"{_given(value)} is not a choice{yamlfile.suggest(str(value), choices)}"
 
 
-def _no_mapping(kinds: Kinds, given: Data) -> str:
+def _no_mapping(kinds: Kinds, value: Data) -> str:
     """Return the rule for a value that should have keys; a bare name is shown how to be one."""
     names = names_of(kinds)
     keys = ", ".join(kinds[0].model_fields) if len(kinds) == 1 else f"{tag_of(kinds[0])[0]}, ..."
-    rule = f"must be a mapping (keys: {keys}), not {_given(given)}"
-    near = yamlfile.nearest(given, names) if isinstance(given, str) else None
+    rule = f"must be a mapping (keys: {keys}), not {_given(value)}"
+    near = yamlfile.nearest(value, names) if isinstance(value, str) else None
     if near:
         return f"{rule}; write {{{tag_of(kinds[0])[0]}: {near}}}"
     return rule if len(kinds) == 1 else f"{rule}{yamlfile.suggest('', names)}"
@@ -219,16 +219,16 @@ def _about(field: FieldInfo | None) -> str:
     return f" ({words})" if words else ""
 
 
-def _remedy(kind: str, given: Data) -> str:
+def _remedy(kind: str, value: Data) -> str:
     """Return how to turn a number into text, text into a number, or one value into a list of it."""
-    if kind == "tuple_type" and isinstance(given, str | int | float):
-        return f"; write [{given}]"
-    if kind == "string_type" and isinstance(given, int | float):
-        text = str(given).lower() if isinstance(given, bool) else given
+    if kind == "tuple_type" and isinstance(value, str | int | float):
+        return f"; write [{value}]"
+    if kind == "string_type" and isinstance(value, int | float):
+        text = str(value).lower() if isinstance(value, bool) else value
         return f"; write '{text}' in quotes"
-    if kind in ("int_type", "float_type", "none_of") and isinstance(given, str):
+    if kind in ("int_type", "float_type", "none_of") and isinstance(value, str):
         try:
-            float(given)
+            float(value)
         except ValueError:
             return ""
         return "; remove the quotes"
@@ -262,21 +262,21 @@ def tag_of(kind: type[BaseModel]) -> tuple[str, tuple[str, ...]]:
 
 def kinds_at(model: type[BaseModel], data: Data, path: Keys) -> Kinds:
     """Return the models that may stand at a path of `data`; ``use`` on the way narrows them."""
-    found: Kinds = (model,)
+    kinds: Kinds = (model,)
     here = data
     is_name = False  # of a mapping whose keys are names, and whose values the models
     for step in path:
         if isinstance(step, str) and not is_name:
-            holders = _chosen(found, here)
+            holders = _chosen(kinds, here)
             fields = [holder.model_fields[step] for holder in holders if step in holder.model_fields]
             parts = [part for field in fields for part in (field.annotation, *field.metadata)]
             within = here[step] if yamlfile.has(here, step) else None
-            found = tuple(kind for part in parts for kind in models_in(part, within))
+            kinds = tuple(kind for part in parts for kind in models_in(part, within))
             is_name = any(get_origin(part) is dict for part in parts)
         else:
             is_name = False
         here = here[step] if yamlfile.has(here, step) else None
-    return found
+    return kinds
 
 
 def _chosen(kinds: Kinds, value: Data) -> Kinds:
@@ -318,4 +318,4 @@ def keys_at(model: type[BaseModel], data: Data, path: Keys) -> list[str]:
 def names_of(kinds: Iterable[type[BaseModel]]) -> list[str]:
     """Return the names that ``use`` may have for these models: their own first, then their other ones."""
     names = [tag_of(kind)[1] for kind in kinds]
-    return [name[0] for name in names if name] + [other for name in names for other in name[1:]]
+    return [name[0] for name in names if name] + [synonym for name in names for synonym in name[1:]]

@@ -84,13 +84,13 @@ def _lay_detection(document: YamlDocument, content: Table, mark: Mark) -> None:
         return
     if "detection" not in document.data:
         _write(document, place, {}, mark)
-    own = document.data["detection"]
-    if not isinstance(own, dict):
+    detection = document.data["detection"]
+    if not isinstance(detection, dict):
         return
     kind: Any = DETECTIONS[content["use"]]
-    known = kind.model_fields.keys() - {"use"}
-    stated = [key for key in own if (*place, key) not in document.laid]
-    if known.issuperset(stated):
+    model_keys = kind.model_fields.keys() - {"use"}
+    stated = [key for key in detection if (*place, key) not in document.laid]
+    if model_keys.issuperset(stated):
         _lay_mapping(document, place, content, mark)
     else:
         # The mapping is that of the scenario then, even if the preset has made it.
@@ -117,9 +117,9 @@ def _lay_mapping(document: YamlDocument, path: Keys, content: Table, mark: Mark)
     for key, value in content.items():
         if key not in holder:
             _write(document, (*path, key), value, mark)
-        elif isinstance(own := holder[key], dict) and isinstance(value, dict):
+        elif isinstance(stated := holder[key], dict) and isinstance(value, dict):
             use = value.get("use")
-            _lay_mapping(document, (*path, key), value if own.get("use", use) == use else {}, mark)
+            _lay_mapping(document, (*path, key), value if stated.get("use", use) == use else {}, mark)
 
 
 def _write(document: YamlDocument, path: Keys, value: Data, mark: Mark) -> None:

@@ -61,14 +61,14 @@ def _recoveries() -> dict[str, type[BaseModel]]:
     plain: Table = dict(RECOVERIES)
     presets = {name: catalog.strategy_of(name) for name in catalog.recoveries()}
     wide: dict[str, type[BaseModel]] = {}
-    for own in set(presets.values()):
-        base = plain[own]
-        tag: Any = Literal[(own, *(name for name in presets if presets[name] == own))]
-        wide[own] = create_model(
-            base.__name__, __base__=base, __module__=__name__, __doc__=base.__doc__, use=(tag, own)
+    for strategy in set(presets.values()):
+        base = plain[strategy]
+        tag: Any = Literal[(strategy, *(name for name in presets if presets[name] == strategy))]
+        wide[strategy] = create_model(
+            base.__name__, __base__=base, __module__=__name__, __doc__=base.__doc__, use=(tag, strategy)
         )
-        globals()[base.__name__] = wide[own]  # where one that was pickled is found again
-    return {**plain, **wide, **{name: wide[own] for name, own in presets.items()}}
+        globals()[base.__name__] = wide[strategy]  # where one that was pickled is found again
+    return {**plain, **wide, **{name: wide[strategy] for name, strategy in presets.items()}}
 
 
 def _bundles() -> dict[str, type[BaseModel]]:
@@ -191,12 +191,12 @@ class Scenario(Model):
             yield ("windows",), f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
 
     def _broken_target(self, target: Target) -> Iterator[tuple[str, str]]:
-        known = self.workloads
-        if target.of is not None and target.of not in known:
-            yield "of", catalog.unknown("service, job or stream", target.of, known)
-        if target.of is None and len(known) > 1:
-            yield "of", f"is missing, and there are several: {', '.join(known)}"
-        kind = known[self.aim(target)][0] if known else "services"
+        workloads = self.workloads
+        if target.of is not None and target.of not in workloads:
+            yield "of", catalog.unknown("service, job or stream", target.of, workloads)
+        if target.of is None and len(workloads) > 1:
+            yield "of", f"is missing, and there are several: {', '.join(workloads)}"
+        kind = workloads[self.aim(target)][0] if workloads else "services"
         fitting = OF_SERVICES if kind == "services" else OF_JOBS
         if target.metric is not None and target.metric not in fitting:
             rule = f"'{target.metric}' is not of {kind}, which have {', '.join(fitting)}"
@@ -301,8 +301,8 @@ def _definition(content: Table, kind: type[BaseModel]) -> Table:
     """Return the part of a schema about a model, whose name is a long one if another has the same."""
     definitions: Table = content["$defs"]
     long = f"{kind.__module__}__{kind.__qualname__}".replace(".", "__")
-    found: Table = definitions.get(long) or definitions[kind.__name__]
-    return found
+    definition: Table = definitions.get(long) or definitions[kind.__name__]
+    return definition
 
 
 def _add_presets(content: Table) -> None:
@@ -312,9 +312,9 @@ def _add_presets(content: Table) -> None:
         part = _definition(content, kind)
         names = part["properties"]["use"].pop("enum", None)
         if names is not None:
-            own = part["properties"]["use"]["const"] = part["properties"]["use"]["default"]
+            strategy = part["properties"]["use"]["const"] = part["properties"]["use"]["default"]
             preset = copy.deepcopy(part)
-            preset["properties"]["use"] = {"enum": [other for other in names if other != own], "type": "string"}
+            preset["properties"]["use"] = {"enum": [name for name in names if name != strategy], "type": "string"}
             preset["required"] = ["use"]
             content["$defs"][f"Preset_{kind.__name__}"] = preset
             choices["oneOf"].append({"$ref": f"#/$defs/Preset_{kind.__name__}"})

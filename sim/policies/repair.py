@@ -76,7 +76,7 @@ class BlameThreshold(Strategy):
 
     def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
         """Remember the blames of the window."""
-        recent = (*(each for each in memory or () if each > time - self.window), time)
+        recent = (*(moment for moment in memory or () if moment > time - self.window), time)
         return recent, len(recent) >= self.failures
 
     def score(self, memory: Memory) -> float:
@@ -213,17 +213,17 @@ class RepairTiers(Strategy):
         tests = self.qualification
         testing, finds = (tests.time.mean_value, tests.finds) if tests is not None else (0.0, 0.0)
         rows = []
-        for each in self.tiers[self._index(tier) :]:
-            again = each.escalates + (1 - each.escalates) * (1 - each.fixes) * finds
-            time = each.time.mean_value
-            if each.crews and demand and time:
-                time += min(mean_wait(each.crews, demand * time * self.scale, time), _FOR_EVER)
+        for stage in self.tiers[self._index(tier) :]:
+            again = stage.escalates + (1 - stage.escalates) * (1 - stage.fixes) * finds
+            time = stage.time.mean_value
+            if stage.crews and demand and time:
+                time += min(mean_wait(stage.crews, demand * time * self.scale, time), _FOR_EVER)
             rows.append((time, again))
             demand *= again
         last = self.tiers[-1]
         mean = (rows[-1][0] + testing) / (1 - (1 - last.fixes) * finds)
-        for each, (time, again) in zip(reversed(self.tiers[self._index(tier) : -1]), reversed(rows[:-1]), strict=True):
-            mean = time + (1 - each.escalates) * testing + again * mean
+        for stage, (time, again) in zip(reversed(self.tiers[self._index(tier) : -1]), reversed(rows[:-1]), strict=True):
+            mean = time + (1 - stage.escalates) * testing + again * mean
         return mean * self.scale * self.diagnosis.finds
 
     @property
@@ -246,9 +246,9 @@ class RepairTiers(Strategy):
             return self._visits(self._index(node.tier) if node.tier else 0, node.mark), memory
         memories: tuple[Memory, ...] = memory or (None,) * len(self.lemons)
         judged = [
-            policy.blame(each, node.time, node.uptime) for policy, each in zip(self.lemons, memories, strict=True)
+            policy.blame(past, node.time, node.uptime) for policy, past in zip(self.lemons, memories, strict=True)
         ]
-        memory = tuple(each for each, _ in judged)
+        memory = tuple(past for past, _ in judged)
         start = node.tier
         if any(lemon for _, lemon in judged):
             if self.lemons_go_to == "retirement":

@@ -192,8 +192,8 @@ class OneOf:
         if self._kind:
             from ettrick.sim import plugins
 
-            others, lines = plugins.usable(self._kind, tuple(self._models.values()))
-            models = models | others
+            brought, lines = plugins.usable(self._kind, tuple(self._models.values()))
+            models = models | brought
             for line in lines:
                 warnings.warn(line, stacklevel=2)
         if len(set(models.values())) == 1:
@@ -329,7 +329,7 @@ class PathError(ValueError):
 
 def is_of_files(error: BaseException) -> bool:
     """Return whether an error was raised because of one of the system, such as a file that is not there."""
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, OSError):
-        found = found.__cause__ or found.__context__
-    return found is not None
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None

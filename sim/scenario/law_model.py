@@ -175,12 +175,12 @@ class LawModel(Model, ABC):
     def ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return `ppf_one` of each number [s], shape (n,), of `u`, shape (n,)."""
         p = self.parameters
-        return np.array([quantiles.quantile(p, 0, each) for each in u.tolist()], dtype=np.float64)
+        return np.array([quantiles.quantile(p, 0, number) for number in u.tolist()], dtype=np.float64)
 
     def length_biased_ppf(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the inverse CDF of the density x f(x) / E[X] [s], shape (n,), of `u`, shape (n,)."""
         p = self.parameters
-        return np.array([quantiles.biased_quantile(p, 0, each) for each in u.tolist()], dtype=np.float64)
+        return np.array([quantiles.biased_quantile(p, 0, number) for number in u.tolist()], dtype=np.float64)
 
 
 class GammaPower(LawModel, ABC):

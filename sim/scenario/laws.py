@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 def _require_one(**parameters: float | None) -> None:
     """Refuse both or none of two parameters that say the same thing."""
-    given = [name for name, value in parameters.items() if value is not None]
-    if len(given) != 1:
-        raise ValueError(f"give exactly one of {' and '.join(parameters)} (given: {', '.join(given) or 'none'})")
+    stated = [name for name, value in parameters.items() if value is not None]
+    if len(stated) != 1:
+        raise ValueError(f"give exactly one of {' and '.join(parameters)} (given: {', '.join(stated) or 'none'})")
 
 
 def _given(value: float | None) -> float:

@@ -102,6 +102,20 @@ class ModelSpec(Model):
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
     def _broken_rules(self) -> BrokenRules:
+        yield from self._broken_attention()
+        if not self.ffn and self.experts is None and self.mixer is None:
+            yield ("ffn",), "is 0, which is for layers beside experts or state spaces; give the width"
+        if bool(self.window) != bool(self.windowed):
+            yield ("window",), "window and windowed, its tokens and how many layers have it, go together"
+        experts = self.experts
+        if experts is not None and experts.active > experts.count:
+            yield ("experts", "active"), f"a token meets {experts.active} of {experts.count} experts"
+        if experts is not None and experts.dense_layers >= self.layers:
+            rule = f"{experts.dense_layers} layers without experts leave none of {self.layers} layers to have them"
+            yield ("experts", "dense_layers"), rule
+
+    def _broken_attention(self) -> BrokenRules:
+        """Yield what does not go together in attention, and in what stands in its place."""
         if self.heads % (self.kv_heads or self.heads):
             yield ("kv_heads",), f"{self.heads} heads do not share {self.kv_heads} of keys and values evenly"
         if self.head is None and self.latent is None and self.hidden % self.heads:
@@ -113,16 +127,6 @@ class ModelSpec(Model):
             yield ("mixer",), "is of recurrent layers, beside attention with keys and values of its own"
         if self.output_gate and self.latent is not None:
             yield ("output_gate",), "is of attention with keys and values of its own, not of latent attention"
-        if not self.ffn and self.experts is None and self.mixer is None:
-            yield ("ffn",), "is 0, which is for layers beside experts or state spaces; give the width"
-        if bool(self.window) != bool(self.windowed):
-            yield ("window",), "window and windowed, its tokens and how many layers have it, go together"
-        experts = self.experts
-        if experts is not None and experts.active > experts.count:
-            yield ("experts", "active"), f"a token meets {experts.active} of {experts.count} experts"
-        if experts is not None and experts.dense_layers >= self.layers:
-            rule = f"{experts.dense_layers} layers without experts leave none of {self.layers} layers to have them"
-            yield ("experts", "dense_layers"), rule
 
     def shape(self) -> ModelShape:
         """Return it as the step-time model takes it."""
@@ -597,9 +601,9 @@ class Work(Model):
     time: Duration | None = Field(None, description="Time that it takes without any loss.")
 
     def _broken_rules(self) -> BrokenRules:
-        given = [name for name in ("tokens", "steps", "time") if getattr(self, name)]
-        if len(given) != 1:
-            yield (), f"give exactly one of tokens, steps and time, above zero (given: {', '.join(given) or 'none'})"
+        stated = [name for name in ("tokens", "steps", "time") if getattr(self, name)]
+        if len(stated) != 1:
+            yield (), f"give exactly one of tokens, steps and time, above zero (given: {', '.join(stated) or 'none'})"
 
 
 AnyWork: TypeAlias = Annotated[
@@ -678,6 +682,15 @@ class JobSpec(Model):
         for index, name in enumerate(names):
             if name in names[:index]:
                 yield ("periodic", index, "name"), f"'{name}' is also the name of an earlier one"
+        yield from self._broken_step()
+        if isinstance(self.work, Work):
+            yield from self._broken_work(self.work)
+        elif self.deadline is not None:
+            message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
+            yield ("deadline",), message
+
+    def _broken_step(self) -> BrokenRules:
+        """Yield what does not go together in the time of a step."""
         if self.step_time is not None and self.mfu is not None:
             yield ("mfu",), "give step_time or mfu, not both: each follows from the other"
         if self.mfu is not None and (self.model is None or self.batch is None):
@@ -687,15 +700,14 @@ class JobSpec(Model):
             yield ("calibration",), "give calibration or a measured step of this very job (step_time, mfu), not both"
         if self.calibration is not None and self.lacks:
             yield ("calibration",), f"scales what the step-time model says, and that lacks {self.lacks}"
-        if isinstance(self.work, Work):
-            if self.work.tokens is not None and self.batch is None:
-                yield ("work", "tokens"), "work in tokens needs batch: it states the tokens of a step"
-            if self.work.time is None and self.step_time is None and self.mfu is None and self.lacks:
-                rule = "work in tokens or steps needs the time of a step: give step_time, mfu, or a model with batch"
-                yield ("work",), f"{rule} and parallelism (missing: {self.lacks})"
-        elif self.deadline is not None:
-            message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
-            yield ("deadline",), message
+
+    def _broken_work(self, work: Work) -> BrokenRules:
+        """Yield what a fixed amount of work needs and is not there."""
+        if work.tokens is not None and self.batch is None:
+            yield ("work", "tokens"), "work in tokens needs batch: it states the tokens of a step"
+        if work.time is None and self.step_time is None and self.mfu is None and self.lacks:
+            rule = "work in tokens or steps needs the time of a step: give step_time, mfu, or a model with batch"
+            yield ("work",), f"{rule} and parallelism (missing: {self.lacks})"
 
 
 class StandbyNodes(Model):

@@ -456,7 +456,7 @@ def _parse_ranges(value: object) -> tuple[tuple[int, int], ...]:
     """Return ranges of nodes, first and last, of text such as ``0-31,64-95``."""
     if isinstance(value, tuple):
         return value
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for part in str(value).split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
@@ -464,12 +464,12 @@ def _parse_ranges(value: object) -> tuple[tuple[int, int], ...]:
         first, last = int(match["first"]), int(match["last"] or match["first"])
         if last < first:
             raise ValueError(f"'{part.strip()}' ends before it begins")
-        found.append((first, last))
-    found.sort()
-    for (_, last), (first, _) in itertools.pairwise(found):
+        ranges.append((first, last))
+    ranges.sort()
+    for (_, last), (first, _) in itertools.pairwise(ranges):
         if first <= last:
             raise ValueError(f"node {first} is in it twice")
-    return tuple(found)
+    return tuple(ranges)
 
 
 Ranges = Annotated[

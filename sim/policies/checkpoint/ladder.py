@@ -115,10 +115,12 @@ class _Search:
         """Return what is held when `work` [s] has been read from some stores; `was_read`: its marks were drawn."""
         shelves = []
         for shelf, source, spacing, passed in zip(self.shelves, self.sources, self.spacings, self.passed, strict=True):
-            kept = cut(shelf, shelf.checkpoints if source is None or source.lacks else passed, spacing)
-            if source is not None and kept.checkpoints and abs(kept.newest - work) <= TIE * work:
-                kept = kept._replace(newest=work, good=kept.good or (was_read and source.rung.store in stores))
-            shelves.append(kept)
+            remaining = cut(shelf, shelf.checkpoints if source is None or source.lacks else passed, spacing)
+            if source is not None and remaining.checkpoints and abs(remaining.newest - work) <= TIE * work:
+                remaining = remaining._replace(
+                    newest=work, good=remaining.good or (was_read and source.rung.store in stores)
+                )
+            shelves.append(remaining)
         return shelves
 
 
@@ -155,17 +157,16 @@ def choose(
             break
         reading = search.attempt(holders, damaged, nodes, mark)
         if reading is not None:
-            kept = search.left(work, reading.stores, was_read=mark is not None)
-            return Choice(work, search.spent, reading.store, kept)
+            stored = search.left(work, reading.stores, was_read=mark is not None)
+            return Choice(work, search.spent, reading.store, stored)
     return _oldest(search, sound, nodes, mark)
 
 
 def _oldest(search: _Search, sound: float, nodes: int, mark: Callable[[str], float] | None) -> Choice:
     """Return the oldest remote checkpoint, if none from before the fault is left; else the start of the job."""
     remote, source, spacing = search.shelves[0], search.sources[0], search.spacings[0]
-    assert source is not None
     oldest = work_in(remote, remote.checkpoints - 1, spacing)
-    deleted = not source.rung.keeps_all and oldest > spacing * (1 + TIE)
+    deleted = source is not None and not source.rung.keeps_all and oldest > spacing * (1 + TIE)
     if deleted and newer_than(remote, sound, spacing) >= remote.checkpoints:
         for number in reversed(range(remote.checkpoints)):
             work = work_in(remote, number, spacing)
@@ -175,10 +176,10 @@ def _oldest(search: _Search, sound: float, nodes: int, mark: Callable[[str], flo
             search.passed[0] = number
             reading = search.attempt([0], frozenset(), nodes, mark)
             if reading is not None:
-                kept = search.left(work, reading.stores, was_read=mark is not None)
+                stored = search.left(work, reading.stores, was_read=mark is not None)
                 # All older ones have been read.
-                kept[0] = kept[0]._replace(checkpoints=1)
-                return Choice(work, search.spent, reading.store, kept)
+                stored[0] = stored[0]._replace(checkpoints=1)
+                return Choice(work, search.spent, reading.store, stored)
     return Choice(0.0, search.spent, "remote", [cut(shelf, shelf.checkpoints, 1.0) for shelf in search.shelves])
 
 
@@ -346,33 +347,21 @@ class MultiLevelCheckpoint:
             paused += counts[index] * grid.stalls[index]
         if self.pauses:
             paused += self._pausing(grid, state.due, left) - self._pausing(grid, due, stall_left)
-        begun = state.due
+        due_before = state.due
         since = [
-            since_stop(grid, index, firsts[index], counts[index], last, stepped, index in begun, is_due[index])
+            since_stop(grid, index, firsts[index], counts[index], last, stepped, index in due_before, is_due[index])
             for index, last in enumerate(state.since)
         ]
         rate = pace.rate
         shelves = tuple(
             [
                 filled(
-                    grid,
-                    firsts,
-                    index,
-                    shelf,
-                    state.work,
-                    left,
-                    rate,
-                    seconds,
-                    stepped,
-                    counts[index],
-                    index in begun,
-                    is_due[index],
-                    self._limits[index],
-                    self._drains[index],
+                    grid, firsts, index, shelf, state.work, left, rate, seconds, stepped, counts[index],
+                    index in due_before, is_due[index], self._limits[index], self._drains[index],
                 )
                 for index, shelf in enumerate(state.shelves)
             ]
-        )
+        )  # fmt: skip
         return LadderState(state.work + stepped * rate, tuple(since), shelves, due, stall_left), stepped, paused
 
     @staticmethod
@@ -426,9 +415,9 @@ class MultiLevelCheckpoint:
             spacings.append(1.0)
         damaged = damage.lost | damage.rebooted if damage.keeps != "stores" else frozenset()
         choice = choose(sources, shelves, spacings, damaged, self.nodes, sound, mark)
-        kept = tuple(shelf._replace(is_first=True) for shelf in choice.shelves[: len(self.stores)])
-        since = self._since(state, grid, kept, choice.work, (state.work - choice.work) / pace.rate)
-        return Restoration(LadderState(choice.work, since, kept), choice.seconds, choice.store)
+        stored = tuple(shelf._replace(is_first=True) for shelf in choice.shelves[: len(self.stores)])
+        since = self._since(state, grid, stored, choice.work, (state.work - choice.work) / pace.rate)
+        return Restoration(LadderState(choice.work, since, stored), choice.seconds, choice.store)
 
     def _whole_steps(self, state: LadderState, pace: Pace) -> LadderState:
         """Return the state without the step in flight and without a stop that has begun: that is still due."""
@@ -467,10 +456,10 @@ class MultiLevelCheckpoint:
 
     def saved(self, state: LadderState) -> LadderState:
         """Return the state after a save outside the schedule has put everything into the remote store."""
-        remote, *others = state.shelves
+        remote, *on_nodes = state.shelves
         shelves = (
             StoredCheckpoints(state.work, min(remote.checkpoints + 1, self._limits[0])),
-            *(shelf._replace(draining=0.0, drain_left=0.0) for shelf in others),
+            *(shelf._replace(draining=0.0, drain_left=0.0) for shelf in on_nodes),
         )
         return LadderState(state.work, (0.0, *state.since[1:]), shelves)
 
@@ -496,8 +485,8 @@ class MultiLevelCheckpoint:
         since = 0.0 if 0 in state.due else state.since[0]
         period = grid.first_periods[0] if state.shelves[0].is_first and 0 not in state.due else grid.periods[0]
         first = max(period, whole_steps(since, pace.step)) - since
-        held = self._running_grid(pace)
-        return state.stall_left + before(held, self._firsts(state, held), first)
+        running_grid = self._running_grid(pace)
+        return state.stall_left + before(running_grid, self._firsts(state, running_grid), first)
 
     def at_save(self, state: LadderState, pace: Pace) -> LadderState:
         """Return the state when that stop begins, together with all others that are due."""
@@ -520,10 +509,10 @@ class MultiLevelCheckpoint:
 
     def retimed(self, state: LadderState, left: float) -> LadderState:
         """Return the state with the remote checkpoint on its way complete in `left` [s]."""
-        remote, *others = state.shelves
+        remote, *on_nodes = state.shelves
         if left <= 0:
-            return state._replace(shelves=(waited(remote, remote.drain_left, self._limits[0]), *others))
-        return state._replace(shelves=(remote._replace(drain_left=left), *others))
+            return state._replace(shelves=(waited(remote, remote.drain_left, self._limits[0]), *on_nodes))
+        return state._replace(shelves=(remote._replace(drain_left=left), *on_nodes))
 
     def saves_remotely(self, state: LadderState) -> bool:
         """Return whether a save to the remote store is on its way."""
@@ -627,23 +616,23 @@ def filled(
     """
     if is_due:
         count -= 1
-    taken = count + 1 if was_due else count
-    if taken == 0:
+    saves = count + 1 if was_due else count
+    if saves == 0:
         return waited(shelf, seconds, limit)
     place = firsts[index] + (count - 1) * grid.periods[index] if count else 0.0
-    held = work + place * rate
-    checkpoints = shelf.checkpoints + taken + (1 if shelf.draining > 0 else 0)
+    saved_work = work + place * rate
+    checkpoints = shelf.checkpoints + saves + (1 if shelf.draining > 0 else 0)
     drain_left = 0.0
     if drain > stepped - place:
         wall = after(grid, firsts, place) if count else 0.0
         drain_left = stall_left + wall + drain - seconds
     if drain_left <= 0:
-        return StoredCheckpoints(held, min(checkpoints, limit), False, 0.0, 0.0, False)
+        return StoredCheckpoints(saved_work, min(checkpoints, limit), False, 0.0, 0.0, False)
     if count > 1:
-        newest = held - grid.periods[index] * rate
-    elif taken > 1:
+        newest = saved_work - grid.periods[index] * rate
+    elif saves > 1:
         newest = work
     else:
         newest = shelf.draining if shelf.draining > 0 else shelf.newest
-    good = shelf.good and taken == 1 and shelf.draining == 0
-    return StoredCheckpoints(newest, min(checkpoints - 1, limit), good, held, drain_left, False)
+    good = shelf.good and saves == 1 and shelf.draining == 0
+    return StoredCheckpoints(newest, min(checkpoints - 1, limit), good, saved_work, drain_left, False)

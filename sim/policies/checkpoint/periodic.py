@@ -92,10 +92,10 @@ class Periodic(NamedTuple):
         that has not become durable is void.
         """
         if damage.keeps == "live":
-            kept = self._whole_steps(state, pace)
-            work = kept.committed + kept.at_risk
+            live = self._whole_steps(state, pace)
+            work = live.committed + live.at_risk
             if work <= sound + TIE * (state.committed + state.at_risk):
-                return Restoration(kept, 0.0, "peer")
+                return Restoration(live, 0.0, "peer")
         committed = min(state.committed, sound)
         seconds = self.load if committed > 0 else 0.0
         return Restoration(CheckpointState(committed), seconds, "remote")
@@ -159,16 +159,7 @@ def advance(
 ) -> tuple[CheckpointState, float]:
     """Return the state after `seconds` [s] of RUNNING, and how many of them were stepping [s].
 
-    Parameters
-    ----------
-    save, state
-        The rhythm, and where in it the group is.
-    rate
-        Healthy seconds of work in a second of stepping [-].
-    step
-        Wall time of a step [s]; 0 for continuous progress.
-    seconds
-        How long the group runs [s].
+    A second of stepping is `rate` healthy seconds of work [-], and a step takes `step` [s]; 0 for continuous progress.
     """
     interval = stepping(save, step)
     cycle = interval + save.stall

@@ -122,10 +122,8 @@ def reach(
 
     Parameters
     ----------
-    grid
-        The series.
-    firsts
-        After how much stepping each is due for the first time [s].
+    grid, firsts
+        The series, and after how much stepping each is due for the first time [s].
     wall
         The time [s].
     counts, due
@@ -136,11 +134,11 @@ def reach(
     tuple of float
         How much of the time was stepping, and how much of the stop is to come [s].
     """
-    others = 0.0
+    offset = 0.0
     for index in range(grid.series):
-        others += grid.ratios[index] * firsts[index]
+        offset += grid.ratios[index] * firsts[index]
         due[index] = False
-    high = (wall + others) / grid.slope
+    high = (wall + offset) / grid.slope
     width = min(grid.spread / grid.slope, high)
     settled = True
     for index in range(grid.series):
@@ -152,7 +150,7 @@ def reach(
         if count and cycles - slack - width / period < count - 1:
             settled = False
     if not settled:
-        _count(grid, firsts, wall, high - width, high, others, counts)
+        _count(grid, firsts, wall, high - width, high, offset, counts)
     return _place(grid, firsts, wall, counts, due)
 
 
@@ -162,16 +160,16 @@ def _count(
     wall: float,
     low: float,
     high: float,
-    others: float,
+    offset: float,
     counts: MutableSequence[int],
 ) -> None:
     """Set how often each series comes due, given that what is stepped lies between `low` and `high` [s].
 
     The one with the longest stops is settled first: few of them fit between the bounds. What is left of the wall
-    time then bounds the `others` more closely; at first they are the ratios of all times their first stepping [s].
+    time then bounds the others more closely; `offset` is the sum of the ratios times the first stepping of all [s].
     """
     slope, spread = grid.slope, grid.spread
-    others = wall + others
+    remaining = wall + offset
     for place in range(grid.series):
         index = grid.longest[place]
         first, period, stall = firsts[index], grid.periods[index], grid.stalls[index]
@@ -184,11 +182,11 @@ def _count(
         if count:
             low = max(low, first + (count - 1) * period)
         high = min(high, first + count * period)
-        others -= stall * count + grid.ratios[index] * first
+        remaining -= stall * count + grid.ratios[index] * first
         slope -= grid.ratios[index]
         spread -= stall
-        high = max(min(high, others / slope), low)
-        low = min(max(low, (others - spread) / slope), high)
+        high = max(min(high, remaining / slope), low)
+        low = min(max(low, (remaining - spread) / slope), high)
 
 
 def _place(
@@ -457,5 +455,5 @@ def cut(shelf: StoredCheckpoints, number: int, spacing: float) -> StoredCheckpoi
         return StoredCheckpoints(0.0, 0, False, 0.0, 0.0, shelf.is_first)
     if number == 0 and shelf.draining == 0:
         return shelf
-    held = work_in(shelf, number, spacing)
-    return StoredCheckpoints(held, shelf.checkpoints - number, shelf.good and number == 0, 0.0, 0.0, shelf.is_first)
+    newest = work_in(shelf, number, spacing)
+    return StoredCheckpoints(newest, shelf.checkpoints - number, shelf.good and number == 0, 0.0, 0.0, shelf.is_first)

@@ -163,6 +163,15 @@ class Tier(Model):
         for name, stores in _ONLY_FOR.items():
             if self.store not in stores and getattr(self, name) != self._default(name):
                 yield (name,), f"is for store: {', '.join(stores)}; this one is {self.store}"
+        yield from self._broken_sharing()
+        if self.store != "peer" and self.interval is None:
+            yield ("interval",), "is missing: say how much stepping there is between saves"
+        if self.mode == "blocking" and self.stall:
+            yield (), "stall is for mode: async; a blocking save stalls for the time of its write"
+        yield from self._broken_bandwidths() if self._has_bandwidth else self._broken_times()
+
+    def _broken_sharing(self) -> BrokenRules:
+        """Yield what does not go with how jobs share the store."""
         if self.shares == "all" and self.aggregate is None:
             yield ("aggregate",), "is missing: shares: all needs what the store takes, such as 100 GB/s"
         if self.stagger and self.shares != "all":
@@ -171,17 +180,17 @@ class Tier(Model):
             yield ("reads",), "replica is for shares: restores; with all, each byte is read once"
         if self.slowdown and (self.mode == "blocking" or self.shares == "all"):
             yield ("slowdown",), "is for mode: async and shares: restores, where training goes on meanwhile"
-        if self.store != "peer" and self.interval is None:
-            yield ("interval",), "is missing: say how much stepping there is between saves"
-        if self.mode == "blocking" and self.stall:
-            yield (), "stall is for mode: async; a blocking save stalls for the time of its write"
-        if self._has_bandwidth:
-            for name in ("write", "restore"):
-                if getattr(self, name) is not None:
-                    yield (name,), "give times or bandwidths, not both: leave this out"
-            if self.network is not None and self.node_bandwidth is None:
-                yield ("node_bandwidth",), "is missing beside network"
-            return
+
+    def _broken_bandwidths(self) -> BrokenRules:
+        """Yield what does not go with bandwidths."""
+        for name in ("write", "restore"):
+            if getattr(self, name) is not None:
+                yield (name,), "give times or bandwidths, not both: leave this out"
+        if self.network is not None and self.node_bandwidth is None:
+            yield ("node_bandwidth",), "is missing beside network"
+
+    def _broken_times(self) -> BrokenRules:
+        """Yield what does not go with times, and which of them are missing."""
         if self.reads == "replica":
             yield ("reads",), "is for times from bandwidths; a restore that is given takes this in"
         if self.read_in:
@@ -215,8 +224,8 @@ class Tier(Model):
             Of a checkpoint of the state [B], if it is known.
         """
         if not self._has_bandwidth:
-            assert self.restore is not None
-            return StoreTimes(self.write or 0.0, self.restore, self.restore, (0.0, 0.0))
+            restore = self.restore or 0.0
+            return StoreTimes(self.write or 0.0, restore, restore, (0.0, 0.0))
         if size is None:
             rule = "needs the size of a checkpoint: give checkpoint.size, or the job a model"
             raise RuleError(("node_bandwidth" if self.node_bandwidth is not None else "aggregate",), rule)

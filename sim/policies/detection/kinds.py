@@ -46,8 +46,8 @@ class Detection(Strategy, ABC):
         kind
             Kind of its effect: what it does to its nodes.
         """
-        found = self.unscaled(fault, kind)
-        return found.scaled(self.scale) if found is not None else None
+        race = self.unscaled(fault, kind)
+        return race.scaled(self.scale) if race is not None else None
 
 
 class Latency(Detection):

@@ -77,14 +77,14 @@ class DetectionRace:
     human: LawModel | None = None
     fixed: float | None = field(init=False, repr=False, compare=False)
     """The time [s], if it needs no random number; infinite if undetected."""
-    asked: tuple[DetectorDraw, ...] = field(init=False, repr=False, compare=False)
+    contenders: tuple[DetectorDraw, ...] = field(init=False, repr=False, compare=False)
     """Who can be the first, by the least possible time."""
 
     def __post_init__(self) -> None:
         """Put those who can be the first in order."""
         names = [observer.name for observer in self.observers]
         assert len(set(names)) == len(names)
-        object.__setattr__(self, "asked", _in_order(self.observers))
+        object.__setattr__(self, "contenders", _in_order(self.observers))
         object.__setattr__(self, "fixed", self._fixed())
 
     @classmethod
@@ -94,11 +94,11 @@ class DetectionRace:
 
     def _fixed(self) -> float | None:
         """Return the time [s], if it needs no random number."""
-        if not self.asked:
+        if not self.contenders:
             if self.human is None:
                 return math.inf
             return self.human.value if isinstance(self.human, Fixed) else None
-        first = self.asked[0]
+        first = self.contenders[0]
         # Whoever could only come later than a certain and fixed time has been left out.
         return first.observer.law.value if first.certain and isinstance(first.observer.law, Fixed) else None
 
@@ -115,7 +115,7 @@ class DetectionRace:
             ``mark(purpose)`` is a uniform number in (0, 1) that belongs to this fault and purpose.
         """
         best, who = math.inf, ""
-        for least, observer, covers, latency in self.asked:
+        for least, observer, covers, latency in self.contenders:
             if least >= best:
                 break
             if observer.coverage < 1 and mark(covers) >= observer.coverage:
@@ -135,7 +135,7 @@ class DetectionRace:
     @property
     def _missed(self) -> float:
         """Probability that no observer covers a fault [-]."""
-        return math.prod(1 - asked.observer.coverage for asked in self.asked)
+        return math.prod(1 - contender.observer.coverage for contender in self.contenders)
 
     @property
     def mean_value(self) -> float:
@@ -146,7 +146,7 @@ class DetectionRace:
         """
         if not self.certain:
             return math.inf
-        observers = [asked.observer for asked in self.asked]
+        observers = [contender.observer for contender in self.contenders]
         if len(observers) == 1:
             covered = observers[0].coverage * observers[0].law.mean_value
         else:
@@ -160,20 +160,20 @@ class DetectionRace:
         For observer i it is the integral of ``c_i prod_j (1 - c_j F_j(t))`` over F_i, with j all others; of two at the
         same time it is the one that is asked first.
         """
-        found = {observer.name: 0.0 for observer in self.observers}
-        for place, asked in enumerate(self.asked):
-            observer = asked.observer
-            if len(self.asked) == 1:
-                found[observer.name] = observer.coverage
+        shares = {observer.name: 0.0 for observer in self.observers}
+        for place, contender in enumerate(self.contenders):
+            observer = contender.observer
+            if len(self.contenders) == 1:
+                shares[observer.name] = observer.coverage
                 continue
-            rest = [(other.observer, index < place) for index, other in enumerate(self.asked) if index != place]
-            times = _grid([asked.observer.law for asked in self.asked])
+            rest = [(rival.observer, index < place) for index, rival in enumerate(self.contenders) if index != place]
+            times = _grid([contender.observer.law for contender in self.contenders])
             before = np.nextafter(times, -np.inf)
             cuts = np.unique(np.concatenate([[0.0, 1.0], observer.law.cdf(before), observer.law.cdf(times)]))
-            found[observer.name] = observer.coverage * _integral(_others_later(observer.law, rest), cuts)
+            shares[observer.name] = observer.coverage * _integral(_others_later(observer.law, rest), cuts)
         if self.human is not None:
-            found[HUMAN] = self._missed
-        return found
+            shares[HUMAN] = self._missed
+        return shares
 
     def scaled(self, factor: float) -> DetectionRace:
         """Return the same with every time multiplied by a positive `factor` [-]."""
@@ -185,7 +185,7 @@ class DetectionRace:
 
 def _in_order(observers: Sequence[Detector]) -> tuple[DetectorDraw, ...]:
     """Return the observers that can be the first, by their least possible time."""
-    asked = sorted(
+    contenders = sorted(
         (
             DetectorDraw(
                 observer.law.ppf_one(_LEAST),
@@ -196,15 +196,17 @@ def _in_order(observers: Sequence[Detector]) -> tuple[DetectorDraw, ...]:
             for observer in observers
             if observer.coverage > 0
         ),
-        key=lambda each: each.least,
+        key=lambda contender: contender.least,
     )
     surest = min(
-        (each for each in asked if each.certain), key=lambda each: each.observer.law.ppf_one(_MOST), default=None
+        (contender for contender in contenders if contender.certain),
+        key=lambda contender: contender.observer.law.ppf_one(_MOST),
+        default=None,
     )
     if surest is None:
-        return tuple(asked)
+        return tuple(contenders)
     bound = surest.observer.law.ppf_one(_MOST)
-    return tuple(each for each in asked if each.least < bound or each is surest)
+    return tuple(contender for contender in contenders if contender.least < bound or contender is surest)
 
 
 def _survival(law: LawModel, times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -217,13 +219,13 @@ def _above(observers: Sequence[Detector], times: NDArray[np.float64]) -> NDArray
 
     It is ``prod (1 - c_i F_i) - prod (1 - c_i)``, as a sum of positive terms: nothing cancels in the tail.
     """
-    found = np.zeros(len(times))
+    probability = np.zeros(len(times))
     missed = 1.0
     for observer in observers:
         later = observer.coverage * _survival(observer.law, times)
-        found = found * (1 - observer.coverage + later) + missed * later
+        probability = probability * (1 - observer.coverage + later) + missed * later
         missed *= 1 - observer.coverage
-    return found
+    return probability
 
 
 def _others_later(
@@ -236,11 +238,11 @@ def _others_later(
 
     def later(u: NDArray[np.float64]) -> NDArray[np.float64]:
         times = law.ppf(np.clip(u, _LEAST, _MOST))
-        found = np.ones(len(u))
+        probability = np.ones(len(u))
         for observer, wins_ties in rest:
             after = times if wins_ties else np.nextafter(times, -np.inf)
-            found = found * (1 - observer.coverage + observer.coverage * _survival(observer.law, after))
-        return found
+            probability = probability * (1 - observer.coverage + observer.coverage * _survival(observer.law, after))
+        return probability
 
     return later
 

@@ -57,39 +57,53 @@ def check_plan(plan: Plan, job: JobView) -> None:
     """
     if not isinstance(plan, tuple) or not all(isinstance(step, get_args(Step)) for step in plan):
         raise ValueError("a plan is a tuple of steps of ettrick.sim.policies.contracts")
-    if (
-        not plan
-        or not isinstance(plan[-1], Run | Requeue)
-        or any(isinstance(step, Run | Requeue) for step in plan[:-1])
-    ):
+    if [isinstance(step, Run | Requeue) for step in plan] != [*[False] * (len(plan) - 1), True]:
         raise ValueError("a plan ends, once, in Run or Requeue")
-    owed = job.nodes_missing > 0
+    is_short = job.nodes_missing > 0
     for step in plan:
-        if isinstance(step, Evict):
-            owed = True
-            if not 1 <= step.nodes <= job.nodes:
-                raise ValueError(f"a plan evicts {step.nodes} of {job.nodes} nodes")
-        elif isinstance(step, Background):
-            owed = False
-            if any(isinstance(inner, Run | Requeue | Restore | Background) for inner in step.steps):
-                raise ValueError("steps in the background neither restore nor run")
-            if not any(isinstance(inner, Acquire) for inner in step.steps):
-                raise ValueError("steps in the background acquire nodes")
-            check_plan(step.then, job._replace(nodes_missing=0))
-        elif isinstance(step, Acquire):
-            owed = False
-            if not step.pools or (step.timeout < math.inf) != bool(step.otherwise):
-                raise ValueError("a plan that acquires nodes names pools, and with a timeout a way out")
-            if step.otherwise:
-                # A way out has the nodes still missing; whole replicas are the business of others.
-                check_plan(step.otherwise, job if step.unit == "node" else job._replace(nodes_missing=0))
-        elif isinstance(step, Run) and (owed or not 0 < step.fraction <= 1):
-            raise ValueError("a plan runs without the nodes that are missing" if owed else "a plan runs at no speed")
-        for each in (step, *(step.steps if isinstance(step, Background) else ())):
-            if not all(getattr(each, name, 0.0) >= 0 for name in ("seconds", "timeout", "delay")):
-                raise ValueError("a time of a plan is below zero")
+        match step:
+            case Evict():
+                is_short = True
+            case Background():
+                is_short = False
+                _check_background(step, job)
+            case Acquire():
+                is_short = False
+                _check_acquire(step, job)
+            case Run() if is_short:
+                raise ValueError("a plan runs without the nodes that are missing")
+            case Run() if not 0 < step.fraction <= 1:
+                raise ValueError("a plan runs at no speed")
+        _check_numbers(step, job)
     if isinstance(plan[-1], Run) and sum(isinstance(step, Restore) for step in plan) != 1:
         raise ValueError("a plan that runs restores once")
+
+
+def _check_background(step: Background, job: JobView) -> None:
+    """Refuse steps in the background that do not take nodes, or do more than that."""
+    if any(isinstance(inner, Run | Requeue | Restore | Background) for inner in step.steps):
+        raise ValueError("steps in the background neither restore nor run")
+    if not any(isinstance(inner, Acquire) for inner in step.steps):
+        raise ValueError("steps in the background acquire nodes")
+    check_plan(step.then, job._replace(nodes_missing=0))
+
+
+def _check_acquire(step: Acquire, job: JobView) -> None:
+    """Refuse a step that takes nodes from nowhere, or has no way out where it needs one."""
+    if not step.pools or (step.timeout < math.inf) != bool(step.otherwise):
+        raise ValueError("a plan that acquires nodes names pools, and with a timeout a way out")
+    if step.otherwise:
+        # A way out has the nodes still missing; whole replicas are the business of others.
+        check_plan(step.otherwise, job if step.unit == "node" else job._replace(nodes_missing=0))
+
+
+def _check_numbers(step: Step, job: JobView) -> None:
+    """Refuse nodes that are not there, and a time below zero, of a step or of those that it has in the background."""
+    if isinstance(step, Evict) and not 1 <= step.nodes <= job.nodes:
+        raise ValueError(f"a plan evicts {step.nodes} of {job.nodes} nodes")
+    for part in (step, *(step.steps if isinstance(step, Background) else ())):
+        if not all(getattr(part, name, 0.0) >= 0 for name in ("seconds", "timeout", "delay")):
+            raise ValueError("a time of a plan is below zero")
 
 
 class Absence(NamedTuple):
@@ -185,21 +199,21 @@ class RecoveryStrategy(Strategy, ABC):
 
         Every failure is taken to be the first one, with healthy nodes at hand.
         """
-        found = self._returns(hit) if self.exposures <= {"both", "none"} else None
-        return None if found is None else tuple(back.scaled(self.scale) for back in found)
+        paths = self._returns(hit) if self.exposures <= {"both", "none"} else None
+        return None if paths is None else tuple(back.scaled(self.scale) for back in paths)
 
     def waits(self, hit: ExpectedFailure) -> SpareWait | None:
         """Return how a job waits for nodes after a failure, if the closed form of it describes that; else ``None``."""
-        found = self._waits(hit)
-        return None if found is None else found.scaled(self.scale)
+        wait = self._waits(hit)
+        return None if wait is None else wait.scaled(self.scale)
 
     def absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
         """Return what the closed form of replicas that leave alone has to know; ``None`` where they do not."""
-        found = self._absence_for(gpus, nodes, replicas)
-        if found is None:
+        absence = self._absence_for(gpus, nodes, replicas)
+        if absence is None:
             return None
-        stall, rejoin, away, in_place, restart = (time * self.scale for time in found[:5])
-        return Absence(stall, rejoin, away, in_place, restart, found.fewest, found.is_fixed)
+        stall, rejoin, away, in_place, restart = (time * self.scale for time in absence[:5])
+        return Absence(stall, rejoin, away, in_place, restart, absence.fewest, absence.is_fixed)
 
     def start(self, job: JobView) -> Plan:
         """Return what happens between the allocation of nodes and the first step."""

@@ -145,9 +145,16 @@ class Rung(Model):
         A rung that keeps nodes is taken to replace one of them.
         """
         members = Participants(gpus, nodes, nodes if self.keeps == "nothing" else 1)
-        hidden, exposed = (sum(times) for times in zip(*(mean(each, members) for each in self.timed[:2]), strict=True))
+        hidden, exposed = (
+            sum(times) for times in zip(*(mean(phases, members) for phases in self.timed[:2]), strict=True)
+        )
         backoff = self.backoff.seconds(1) if self.backoff is not None else 0.0
         return hidden + sum(mean(self.delay, members)) + backoff, exposed
+
+
+def _mean_of(phases: Iterable[RestartPhase]) -> float:
+    """Return the mean time of phases one after another [s]."""
+    return sum(phase.mean for phase in phases)
 
 
 SAME_WORK = 1e-6
@@ -226,8 +233,8 @@ class Ladder(RecoveryStrategy):
         """Return what the first rung that applies takes: without the first node it may be another one."""
         lost = hit.takes / hit.nodes if any(rung.except_first for rung in self.rungs) else 0.0
         chances = ((False, 1.0 - lost), (True, lost))
-        found = [self._return(hit, chance, first_lost=first_lost) for first_lost, chance in chances if chance > 0]
-        return None if None in found else tuple(way for way in found if way is not None)
+        paths = [self._return(hit, chance, first_lost=first_lost) for first_lost, chance in chances if chance > 0]
+        return None if None in paths else tuple(way for way in paths if way is not None)
 
     def _return(self, hit: ExpectedFailure, chance: float, *, first_lost: bool) -> RecoveryPath | None:
         """Return the recovery after a failure that struck the first node, or did not; ``None`` if there is none."""
@@ -253,30 +260,29 @@ class Ladder(RecoveryStrategy):
         rungs = [rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=False) and rung.budget != 0]
         if not rungs or self.evict is not None or any(rung.except_first for rung in self.rungs):
             return None
+        if rungs[0].keeps == "nothing":
+            members = Participants(hit.gpus, hit.nodes, hit.takes)
+            return SpareWait(QUEUE, before=_mean_of(rungs[0].spans(members, hit.fault)), patience=0.0)
+        return self._wait_in_place(rungs, hit)
+
+    def _wait_in_place(self, rungs: list[Rung], hit: ExpectedFailure) -> SpareWait | None:
+        """Return how some rungs wait, of which the first one keeps nodes; ``None`` if they take them elsewhere."""
         first, last = rungs[0], self.rungs[-1]
         members = Participants(hit.gpus, hit.nodes, hit.takes)
-
-        def mean(times: Iterable[RestartPhase]) -> float:
-            return sum(span.mean for span in times)
-
-        if first.keeps == "nothing":
-            return SpareWait(QUEUE, before=mean(first.spans(members, hit.fault)), patience=0.0)
-        before = mean(spans(first.stop, members, hit.fault))
+        before = _mean_of(spans(first.stop, members, hit.fault))
         staying = list(itertools.takewhile(lambda rung: rung.keeps != "nothing", rungs))
         if len({rung.pools for rung in staying}) > 1:
             return None
         if any(rung.patience is None for rung in staying):
             return SpareWait(first.pools, before=before)
-        launches = (
-            mean(spans(last.launch, Participants(hit.gpus, hit.nodes, hit.nodes))),
-            mean(spans(first.launch, members, hit.fault)),
-        )
+        is_queued = len(staying) < len(rungs)
+        start = _mean_of(spans(last.launch, Participants(hit.gpus, hit.nodes, hit.nodes)))
         return SpareWait(
             first.pools,
             before=before,
             patience=sum(rung.patience or 0.0 for rung in staying),
-            delay=mean(rungs[-1].spans(members, hit.fault)) if len(staying) < len(rungs) else self.exhausted.mean_value,
-            more=launches[0] - launches[1],
+            delay=_mean_of(rungs[-1].spans(members, hit.fault)) if is_queued else self.exhausted.mean_value,
+            more=start - _mean_of(spans(first.launch, members, hit.fault)),
         )
 
     def _start(self, job: JobView) -> Plan:

@@ -120,19 +120,19 @@ class Redundant(Leaving):
         Each of the others is absent with the same probability, independently.
         """
         if self.redundancy == "pairs":
-            found, others = absent, 1
+            probability, absentees = absent, 1
         elif self.redundancy == "next-stage":
-            found, others = 1 - (1 - absent) ** min(stages - 1, 2), 1
+            probability, absentees = 1 - (1 - absent) ** min(stages - 1, 2), 1
         else:
-            found, others = absent ** (replicas - 1), replicas - 1
+            probability, absentees = absent ** (replicas - 1), replicas - 1
         if self.most is not None and self.most < replicas * stages:
             from scipy.special import betainc
 
             too_many = float(betainc(self.most, replicas * stages - self.most, absent))
-            if too_many > found:
-                others = self.most
-            found = 1 - (1 - found) * (1 - too_many)
-        return found, others
+            if too_many > probability:
+                absentees = self.most
+            probability = 1 - (1 - probability) * (1 - too_many)
+        return probability, absentees
 
     def _rerouted(self, lost: int, replicas: int, work: Workload | None) -> float:
         """Return the pace with so many of a stage away [-]; replicas that share nodes leave together."""

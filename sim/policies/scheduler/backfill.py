@@ -255,8 +255,11 @@ class BackfillPass(OrderedPass):
         reserves = admitted and self.depth[job.partition] > 0
         if reserves or job.victims or job.claim:
             self.quotas.hold(job)
-        if not reserves:
-            return
+        if reserves:
+            self._reserve_nodes(job, was_blocked)
+
+    def _reserve_nodes(self, job: PlannerJob, was_blocked: bool) -> None:
+        """Keep nodes for a job; if there are none in time, no job of its shape that comes behind it has any either."""
         self.depth[job.partition] -= 1
         self.heads.append(job)
         is_kept = self.reservations.reserve(job, self.now)

@@ -6,7 +6,7 @@ alone start in the order in which they became eligible, whatever the preset.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -16,7 +16,9 @@ from ettrick.sim.scenario.fields import Count, Duration, Model, Strategy, defaul
 if TYPE_CHECKING:
     from ettrick.sim.scenario.fields import BrokenRules
 
-Preset = Literal["fifo", "sjf", "easy", "conservative", "slurm", "kueue"]
+    Preset: TypeAlias = str
+else:
+    Preset = Literal[tuple(catalog.schedulers())]
 
 All = Literal["all"]
 
@@ -165,6 +167,18 @@ class Scheduler(Strategy):
         return value if preset is None else _over(preset["keys"], value)
 
     def _broken_rules(self) -> BrokenRules:
+        yield from self._broken_backfill()
+        if self.pack is None:
+            for key in ("need", "wait"):
+                if key in self.model_fields_set and getattr(self, key) not in ("preferred", 0):
+                    yield (key,), "needs the domain: pack"
+        if self.wait and self.need == "required":
+            yield ("wait",), "a job waits for a required domain without end; say need: preferred"
+        if self.preempt.mode == "none" and self.preempt.reclaim != "none":
+            yield ("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel"
+
+    def _broken_backfill(self) -> BrokenRules:
+        """Yield what does not go together in passes, and in the reservations that they make."""
         backfills = self.head == "passes"
         if not backfills and self.depth != 0:
             yield ("depth",), "reservations are for jobs that others pass: needs head: passes"
@@ -180,14 +194,6 @@ class Scheduler(Strategy):
             yield ("cycle",), "the whole pass has a cycle, or backfill alone; not both"
         if self.window == 0:
             yield ("window",), "no reservation would be made; say depth: 0, or all"
-        if self.pack is None:
-            for key in ("need", "wait"):
-                if key in self.model_fields_set and getattr(self, key) not in ("preferred", 0):
-                    yield (key,), "needs the domain: pack"
-        if self.wait and self.need == "required":
-            yield ("wait",), "a job waits for a required domain without end; say need: preferred"
-        if self.preempt.mode == "none" and self.preempt.reclaim != "none":
-            yield ("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel"
 
 
 def _over(preset: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
@@ -199,4 +205,4 @@ def _over(preset: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-SCHEDULERS = dict.fromkeys(get_args(Preset), Scheduler)
+SCHEDULERS = dict.fromkeys(catalog.schedulers(), Scheduler)

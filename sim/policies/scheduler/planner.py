@@ -156,10 +156,7 @@ class Planner:
         """Return who starts now; each has its nodes."""
         self.preemption.named = []
         due, planned = self.next_pass, self.reservations.planned
-        cycle = self.keys.cycle
-        if cycle and next_multiple(now, cycle) > now:
-            time = now if self._fresh or due.after_change else max(due.time, now)
-            due.time = next_multiple(time, cycle) if time < INF else INF
+        if self.keys.cycle and self._is_put_off(now):
             return []
         if not (due.after_change or self._fresh or now >= due.time or (planned and planned[0][0] <= now)):
             return []
@@ -176,6 +173,15 @@ class Planner:
         if self.queue.moves and self.queue.queued:
             due.by(self.queue.next_turn(now))
         return starts
+
+    def _is_put_off(self, now: float) -> bool:
+        """Put a pass off to the next multiple of the cycle, unless now is one; return whether it is."""
+        cycle, due = self.keys.cycle, self.next_pass
+        if next_multiple(now, cycle) <= now:
+            return False
+        time = now if self._fresh or due.after_change else max(due.time, now)
+        due.time = next_multiple(time, cycle) if time < INF else INF
+        return True
 
     def _in_order(self, now: float, *, anew: bool) -> list[PlannerJob]:
         """Start jobs in order."""

@@ -53,12 +53,12 @@ class Quotas:
         """Return whether a tenant may have the GPUs of one more job: its own, or those that others lend."""
         if not self.are_limited:
             return True
-        wanted = [used + held for used, held in zip(self.usage, self.held, strict=True)]
+        wanted = [used + waiting for used, waiting in zip(self.usage, self.held, strict=True)]
         wanted[job.tenant] += self.more(job)
         quota = self.quotas[job.tenant]
         if wanted[job.tenant] > quota.nominal + quota.borrow:
             return False
-        borrowed = (max(count - own, 0.0) for count, own in zip(wanted, self._reserved, strict=True))
+        borrowed = (max(count - reserved, 0.0) for count, reserved in zip(wanted, self._reserved, strict=True))
         return sum(borrowed) <= self._lent
 
     def hold(self, job: PlannerJob) -> None:

@@ -60,17 +60,22 @@ class Reservations:
         self.depth = INF if keys.depth == "all" else keys.depth
         self.window = INF if keys.window == "all" else keys.window
         self.has_windows = any(pool.windows for pool in nodes.pools)
-        pools = nodes.pools
-        alone = all(len(of) == 1 for of in nodes.of_partition) and all(len(pool.partitions) == 1 for pool in pools)
-        self.deep = keys.head == "passes" and (self.depth > 1 or (self.depth == 1 and (self.has_windows or not alone)))
+        self.deep = keys.head == "passes" and self._needs_profiles()
         """Whether reservations are kept in profiles, and not as one shadow."""
         all_tested = keys.tested == "all" and not (keys.backfill_cycle or keys.cycle)
         self.exact = may_last and self.deep and self.depth == self.window == INF and all_tested
         """Whether each job starts when it was planned to, as long as all ends are as expected."""
         self._order = itertools.count()
         self.clear()
-        self._packs = keys.pack is not None and len({pool.domain for pool in pools}) > 1
+        self._packs = keys.pack is not None and len({pool.domain for pool in nodes.pools}) > 1
         self._widest = [max(self._by_domain(of, nodes.free).values(), default=0) for of in nodes.of_partition]
+
+    def _needs_profiles(self) -> bool:
+        """Return whether one shadow of each pool is too little: several reservations, windows, or shared pools."""
+        pools, partitions = self.nodes.pools, self.nodes.of_partition
+        if self.depth != 1 or self.has_windows:
+            return self.depth >= 1
+        return any(len(indices) != 1 for indices in partitions) or any(len(pool.partitions) != 1 for pool in pools)
 
     def clear(self) -> None:
         """Forget all reservations."""
