@@ -376,7 +376,7 @@ def test_weeks_do_not_move_with_the_logs(tmp_path: Path) -> None:
     assert with_more[1:] == whole[1:]
     first, _ = weeks_of_logs(tmp_path, FAILURES.splitlines()[0], None, (MONDAY, MONDAY + 5 * 7 * 86400))
     (tmp_path / "weeks.csv").write_text(weeks.as_csv(first))
-    known = track.last_known(tmp_path, weeks.rows_of(tmp_path / "weeks.csv"))
+    known = weeks.last_known(tmp_path, weeks.rows_of(tmp_path / "weeks.csv"))
     second, _ = weeks_of_logs(tmp_path, f"{FAILURES}n5,2025-03-05T04:00:00,2025-03-05T05:00:00,nic\n", known)
     assert [*first, *second] == whole[:8]
     # An outage that began before the first week is one of it, too.
