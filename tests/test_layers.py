@@ -20,6 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy"),
     ("sim.yamlfile", "sim.steps", "sim.formulas"),
     ("sim.records",),
+    ("sim.moments",),
     ("sim.plugins",),
     ("sim.scenario",),
     ("sim.catalog",),
@@ -48,6 +49,7 @@ OPEN_TO_ANALYSIS = {
     # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
     "sim.yamlfile",
     "sim.records",
+    "sim.moments",
     "sim.input",
     "sim.scenario",
 }

@@ -20,7 +20,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
 from ettrick.analysis.logs.tables import Exposure, LogFile, LogReader, NodeEvent, NoModelError, PartLife, UnusedError
-from ettrick.sim.records import CHUNK, NOTHING, LogError, Moments, column_of, count, flag, opened, paused_collection
+from ettrick.sim.moments import Moments
+from ettrick.sim.records import CHUNK, NOTHING, LogError, column_of, count, flag, opened, paused_collection
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest
 

@@ -26,7 +26,8 @@ from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs import tables as rows
 from ettrick.analysis.logs.reconcile import JobStarts, close_by_jobs
 from ettrick.analysis.logs.tables import Exposure, NodeEvent, PartFault, SampleRun, StateChange, UnusedError
-from ettrick.sim.records import LogError, StrayError
+from ettrick.sim.moments import StrayError
+from ettrick.sim.records import LogError
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.logs.tables import NodeEvent
-from ettrick.sim.records import EPOCH, StrayError
+from ettrick.sim.moments import EPOCH, StrayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -21,7 +21,8 @@ from ettrick.analysis.logs.formats import read_files, zone_of
 from ettrick.analysis.logs.tables import NoModelError, ReaderContext, Rules, Tables
 from ettrick.analysis.results.fitted import BacktestSummary, CostSummary, CurveSummary, FitDocument, LivesDocument
 from ettrick.sim import yamlfile
-from ettrick.sim.records import HostLists, LogError, Moments
+from ettrick.sim.moments import Moments
+from ettrick.sim.records import HostLists, LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

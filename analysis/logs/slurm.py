@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, StateChange, UnusedError
-from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
+from ettrick.sim.moments import StrayError
+from ettrick.sim.records import MIG, NOTHING, LogError, Table, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

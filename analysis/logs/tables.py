@@ -20,7 +20,8 @@ from zoneinfo import ZoneInfo
 
 from ettrick.analysis.results.files import csv_text
 from ettrick.sim import records
-from ettrick.sim.records import NOTHING, LogError, Moments, StrayError, Table, Unpacked, full_state
+from ettrick.sim.moments import Moments, StrayError
+from ettrick.sim.records import NOTHING, LogError, Table, Unpacked, full_state
 
 if TYPE_CHECKING:
     import io

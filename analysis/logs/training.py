@@ -29,7 +29,7 @@ from ettrick.analysis.logs import estimate
 from ettrick.analysis.logs.events import largest
 from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, SpanEdge, TrainingPhase, UnusedError, utc
 from ettrick.analysis.results.fitted import TrainingSummary
-from ettrick.sim.records import EPOCH, since_1970
+from ettrick.sim.moments import EPOCH, since_1970
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from pydantic import Field
 from ettrick.sim import catalog, records, units
 from ettrick.sim.failures.effects import Fault
 from ettrick.sim.failures.source import FailureSource, OutageLog
-from ettrick.sim.records import NOTHING, HostLists, LogError, Table, TimestampParser
+from ettrick.sim.moments import TimestampParser
+from ettrick.sim.records import NOTHING, HostLists, LogError, Table
 from ettrick.sim.scenario.fields import Model, RuleError, Strategy
 from ettrick.sim.scenario.laws import Law
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from ettrick.sim import records, units
 from ettrick.sim.failures.replay import begin, column_unit
-from ettrick.sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, TimestampParser, state_of
+from ettrick.sim.moments import TimestampParser
+from ettrick.sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, state_of
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.streams import OUTCOMES, TraceColumns
 from ettrick.sim.yamlfile import shown

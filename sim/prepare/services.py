@@ -15,10 +15,10 @@ from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, 
 from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
 from ettrick.sim.engine.result import window_width
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
+from ettrick.sim.moments import TimestampParser
 from ettrick.sim.prepare.failures import FailureRates
 from ettrick.sim.prepare.placement import EmptyCluster, LruCache, chip_of
 from ettrick.sim.prepare.step import DoesNotFitError, shape_of
-from ettrick.sim.records import TimestampParser
 from ettrick.sim.scenario.fields import PathError
 from ettrick.sim.scenario.services import PromptPool
 from ettrick.sim.scenario.streams import JobOverhead

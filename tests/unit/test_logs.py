@@ -31,7 +31,8 @@ from ettrick.analysis.logs.formats import READERS
 from ettrick.analysis.logs.kernel import XID
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import NoModelError
-from ettrick.sim.records import HostLists, LogError, Moments
+from ettrick.sim.moments import Moments
+from ettrick.sim.records import HostLists, LogError
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import START, Fault, drawn, kubernetes, name, nvsentinel, read_logs, slurmctld, utc, write
