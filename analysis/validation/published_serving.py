@@ -268,28 +268,29 @@ def mlperf(data: Path) -> list[MlperfSystem]:
                 continue
             key = (row["release"], row["submitter"], row["system"], row["accelerator"], model)
             systems[key].setdefault(row["scenario"], row)
-    measured = []
-    for (release, _, _, accelerator, model), rows in systems.items():
-        if "Offline" not in rows:
-            continue
-        offline_row, gpu = rows["Offline"], _MLPERF[accelerator]
-        rates = {scenario: float(row["tokens_per_s"]) for scenario, row in rows.items()}
-        answer = rates["Offline"] / float(offline_row["samples_per_s"])
-        requests = Requests(_QUESTIONS[model], answer, spread=SPREAD, whole=1 + SPREAD**2)
-        gpus = int(offline_row["accelerators"])
-        weights: Precision = "nvfp4" if gpu == "B200" else "fp8"
-        plain = _replica(model, gpu, "trtllm", weights, 1, streams=False)
-        plain = dataclasses.replace(plain, engine=dataclasses.replace(plain.engine, admission="on-demand"))
-        sizes = [dataclasses.replace(plain, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
-        best = max(
-            (size for size in sizes if largest_batch(size, requests) >= 1), key=lambda size: _most(size, requests)
-        )
-        tpot, ttft = (
-            {scenario: float(row[f"{name}_mean_s"]) for scenario, row in rows.items() if row[f"{name}_mean_s"]}
-            for name in ("tpot", "ttft")
-        )
-        measured.append(MlperfSystem(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft))
-    return measured
+    return [
+        _mlperf_system(release, _MLPERF[accelerator], model, rows)
+        for (release, _, _, accelerator, model), rows in systems.items()
+        if "Offline" in rows
+    ]
+
+
+def _mlperf_system(release: str, gpu: str, model: str, rows: dict[str, Record]) -> MlperfSystem:
+    """Return a system by its rows of each scenario, with the replica that does most offline."""
+    rates = {scenario: float(row["tokens_per_s"]) for scenario, row in rows.items()}
+    answer = rates["Offline"] / float(rows["Offline"]["samples_per_s"])
+    requests = Requests(_QUESTIONS[model], answer, spread=SPREAD, whole=1 + SPREAD**2)
+    gpus = int(rows["Offline"]["accelerators"])
+    weights: Precision = "nvfp4" if gpu == "B200" else "fp8"
+    plain = _replica(model, gpu, "trtllm", weights, 1, streams=False)
+    plain = dataclasses.replace(plain, engine=dataclasses.replace(plain.engine, admission="on-demand"))
+    sizes = [dataclasses.replace(plain, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
+    best = max((size for size in sizes if largest_batch(size, requests) >= 1), key=lambda size: _most(size, requests))
+    tpot, ttft = (
+        {scenario: float(row[f"{name}_mean_s"]) for scenario, row in rows.items() if row[f"{name}_mean_s"]}
+        for name in ("tpot", "ttft")
+    )
+    return MlperfSystem(gpu, release, model, best, requests, gpus / best.gpus, rates, tpot, ttft)
 
 
 def _most(replica: Replica, requests: Requests) -> float:
@@ -349,8 +350,8 @@ def node_powers(data: Path) -> Array:
     """Return the errors of metered power of a node of eight H200 with limited GPUs, at its throughput [-]."""
     deviations = []
     chip = catalog.accelerators()["h200"]
-    assert chip.node is not None
-    assert chip.power is not None
+    if chip.node is None or chip.power is None:
+        raise ValueError(f"the catalog has no power of {chip.title}")
     for row in each_record(data / "mlperf_inference_power.csv", dict):
         model = row["model"].removesuffix("-99")
         if model not in _QUESTIONS:

@@ -20,6 +20,9 @@ from ettrick.sim.steps import Accelerator, Links, Machine, Workload, breakdown, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from ettrick.sim import Prepared
+    from ettrick.sim.steps import StepPlan
 Array: TypeAlias = npt.NDArray[np.float64]
 
 Record: TypeAlias = dict[str, str]
@@ -266,20 +269,29 @@ def _executed(record: Record) -> dict[str, Any]:
         execution["recompute"] = modules
     if record["variant"] == "tokendrop":
         execution["expert_capacity"] = 1.0
-    late = record["container"] >= "26.06" and record["precision"] == "mxfp8"
-    late = late and not model.startswith(("Nemotron", "Kimi"))
-    if late and (model, gpu) != ("DeepSeekV3", "B300"):
+    if _is_late(record):
         whole = (model, gpu) != ("GPT OSS 120B", "B300")
         return execution | {"cuda_graphs": whole or "partial", "overlap_expert": True, "attention": "fp8"}
     retuned = (model, gpu, record["ep"]) == ("DeepSeekV3", "B200", "32")
-    if gpu in _GRAPHS.get(model, ()) or retuned:
-        execution["cuda_graphs"] = "partial"
-    if (model, gpu) == ("DeepSeekV3", "GB300") and (record["container"] == "25.11" or record["precision"] == "bf16"):
+    if retuned or _has_graphs(record):
         execution["cuda_graphs"] = "partial"
     piped = record["vpp"] not in ("", "1")
-    if (piped and (gpu == "H100" or (model, gpu, record["pp"]) == ("Qwen3_235B_a22B", "B300", "8"))) or retuned:
+    if retuned or (piped and (gpu == "H100" or (model, gpu, record["pp"]) == ("Qwen3_235B_a22B", "B300", "8"))):
         execution["overlap_expert"] = True
     return execution
+
+
+def _is_late(record: Record) -> bool:
+    """Return whether a step was executed as releases from 26.06 on do it."""
+    model, is_new = record["model"], record["container"] >= "26.06" and record["precision"] == "mxfp8"
+    return is_new and not model.startswith(("Nemotron", "Kimi")) and (model, record["gpu"]) != ("DeepSeekV3", "B300")
+
+
+def _has_graphs(record: Record) -> bool:
+    """Return whether attention and routing were CUDA graphs before these releases."""
+    if (record["model"], record["gpu"]) == ("DeepSeekV3", "GB300"):
+        return record["container"] == "25.11" or record["precision"] == "bf16"
+    return record["gpu"] in _GRAPHS.get(record["model"], ())
 
 
 _GRAPHS = {
@@ -338,13 +350,18 @@ def _row(
     cluster = {"nodes": gpus // per_node, "gpus_per_node": per_node, "accelerator": chip, "fabric": fabric}
     scenario = bare("fit-steps", cluster=cluster, jobs=[job], horizon="1 d", failures=[])
     try:
-        plan = sim.prepare(sim.parse(scenario)).jobs[0].plan
+        plan = modelled_step(sim.prepare(sim.parse(scenario)))
     except PathError as error:
         raise ValueError(f"{source}, {record['model']}: {error}") from None
-    assert plan is not None, "a job without a measured step has a plan"
     domain = int(preset["scaleup_domain_gpus"])
     links = ideal_links(plan.work, plan.machine.chip.scale_up, network, domain)
     return MeasuredStep(source, record["model"], release, plan.machine.chip, plan.work, links, float(record["step_s"]))
+
+
+def modelled_step(prepared: Prepared) -> StepPlan:
+    """Return the step of the one job of a scenario, which states all that the model of steps needs."""
+    (plan,) = [job.plan for job in prepared.jobs if job.plan is not None]
+    return plan
 
 
 def _unusable(record: Record) -> str:

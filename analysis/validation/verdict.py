@@ -73,12 +73,15 @@ class Verdict(NamedTuple):
     @property
     def delta(self) -> float | None:
         """Ours less what is published [unit of the row]; of an interval, what it is outside by."""
-        if self.estimate is None:
+        if self.estimate is None or (self.published is None and self.row.tolerance.kind != "interval"):
             return None
-        ours, low, high = self.estimate.value, self.row.tolerance.low, self.row.tolerance.high
-        if low is not None and high is not None:
-            return ours - min(max(ours, low), high)
-        return None if self.published is None else ours - self.published
+        return _delta(self.row, self.estimate.value, self.published or 0.0)
+
+
+def _delta(row: PublishedRow, ours: float, published: float) -> float:
+    """Return ours less what is published [unit of the row]; of an interval, what it is outside by."""
+    low, high = row.tolerance.low, row.tolerance.high
+    return ours - (published if low is None or high is None else min(max(ours, low), high))
 
 
 class Combined(NamedTuple):
@@ -106,15 +109,15 @@ def judge(row: PublishedRow, estimate: MeasuredQuantity, stochastic: int) -> Ver
     if complaint:
         return failed(row, complaint, estimate)
     noise = noise_of(row, estimate, stochastic)
-    limit = _limit(row, published, noise)
+    expected = published or 0.0  # which an interval does without
+    limit = _limit(row, expected, noise)
     verdict = Verdict(row, "pass", published, estimate, noise, limit)
-    delta = verdict.delta
-    assert delta is not None, "a published value or an interval is there"
+    delta = _delta(row, estimate.value, expected)
     if row.tolerance.kind == "sampling":
         verdict = verdict._replace(p_value=_p_value(abs(delta) - row.tolerance.size, estimate))
     if not _holds(row, delta, limit):
         return verdict._replace(state="fail")
-    return verdict._replace(state="fail", reason=_TOO_FEW) if _is_drowned(row, published, noise) else verdict
+    return verdict._replace(state="fail", reason=_TOO_FEW) if _is_drowned(row, expected, noise) else verdict
 
 
 def failed(row: PublishedRow, reason: str, estimate: MeasuredQuantity | None = None) -> Verdict:
@@ -165,18 +168,17 @@ def _unfit(row: PublishedRow, estimate: MeasuredQuantity, published: float | Non
     return ""
 
 
-def _size(row: PublishedRow, published: float | None) -> float:
+def _size(row: PublishedRow, published: float) -> float:
     """Return the tolerance without sampling error [unit of the row]."""
     tolerance = row.tolerance
     if tolerance.kind == "relative":
-        assert published is not None
         return tolerance.size * abs(published)
     if tolerance.low is not None and tolerance.high is not None:
         return (tolerance.high - tolerance.low) / 2.0
     return tolerance.size
 
 
-def _limit(row: PublishedRow, published: float | None, noise: float) -> float:
+def _limit(row: PublishedRow, published: float, noise: float) -> float:
     """Return how far ours may be, or must be, from what is published [unit of the row]."""
     if row.tolerance.kind in ("at_least", "at_most", "interval"):
         return noise
@@ -196,10 +198,9 @@ def _holds(row: PublishedRow, delta: float, limit: float) -> bool:
     return abs(delta) <= edge
 
 
-def _is_drowned(row: PublishedRow, published: float | None, noise: float) -> bool:
+def _is_drowned(row: PublishedRow, published: float, noise: float) -> bool:
     """Return whether the sampling error is larger than the tolerance it is added to, or than an equality allows."""
     if row.tolerance.kind == "sampling":
-        assert published is not None
         # A share of nothing is nothing: where 0 is expected, the allowance is in the unit of the row.
         return noise > row.tolerance.most_noise * (abs(published) or 1.0)
     added = row.tolerance.kind in ("printed", "relative", "absolute", "interval")

@@ -295,7 +295,8 @@ def crossover(lab: ScenarioRunner, replications: int, replicas: int) -> Measured
     """Return the reconfiguration time at which elastic replicas do as well as a restart [s], beside the closed form."""
     rivals = _rivals(replicas)
     seen = simulated_crossover(rivals, replications, horizon=10 * DAY, seed=lab.seed)
-    assert seen is not None, "elasticity pays if it takes no time"
+    if seen is None:
+        raise ValueError("elasticity does not pay even if it takes no time")
     return MeasuredQuantity(seen.seconds, seen.error, replications, expected_crossover(rivals))
 
 
@@ -309,8 +310,7 @@ def elastic_gain(lab: ScenarioRunner, replications: int, replicas: int, reconfig
 def elastic_loss(lab: ScenarioRunner, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
     """Return what elasticity loses against a restart [-]: the gain with the other sign."""
     gain = elastic_gain(lab, replications, replicas, reconfigure)
-    assert gain.expected is not None
-    return MeasuredQuantity(-gain.value, gain.error, gain.replications, -gain.expected)
+    return MeasuredQuantity(-gain.value, gain.error, gain.replications, -_rivals(replicas).gain(reconfigure))
 
 
 class PublishedRun(NamedTuple):

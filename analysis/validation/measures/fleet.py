@@ -11,7 +11,7 @@ import json
 import math
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate, se
 from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -326,10 +326,9 @@ def _renewal_ettr(prepared: Prepared, work: float, nodes: float) -> float:
     From a start on the newest durable save the job ends, or fails between two saves that become durable; it fails in
     its starts too.
     """
-    (stream,), (source,) = prepared.streams, prepared.sources
-    assert source.law is not None
+    (stream,), (law,) = prepared.streams, [source.law for source in prepared.sources if source.law is not None]
     (plan,) = stream.saves.values()
-    rate, step, save = nodes / source.law.mean_value, plan.interval, plan.save.time
+    rate, step, save = nodes / law.mean_value, plan.interval, plan.save.time
     segments = math.ceil(work / step - 1e-9)
     times = np.zeros(segments)
     for saved in reversed(range(segments)):
@@ -412,15 +411,7 @@ def small_fleet(
     """
     del replications
     with tempfile.TemporaryDirectory() as folder:
-        causes: list[dict[str, Any]] = []
-        if outage is not None:
-            node, start, end = outage
-            log = _written(folder, "outages", ["unit", "start", "end", "cause"], [(node, start, end, "host")])
-            causes.append({"use": "replay", "file": log, "map": "number"})
-        if serviced is not None:
-            node, start, end = serviced
-            window = {"start": seconds(start), "duration": seconds(end - start), "first": node}
-            causes.append({"use": "maintenance", "name": "service", "windows": [window]})
+        causes = [*_outages(folder, outage), *_services(serviced)]
         heads = ["job", "submit", "gpus", "run", "limit", "priority", "tenant"]
         file = _written(folder, "jobs", heads, ([number, *row, 0][:7] for number, row in enumerate(jobs)))
         trace = {"name": "hand", "use": "trace", "file": file, "restart": "0 s", "checkpoint": {}}
@@ -434,6 +425,26 @@ def small_fleet(
     if of in ("start", "end"):
         quantities = {"start": min(row.start for row in attempts), "end": max(row.end for row in attempts)}
     return MeasuredQuantity(float(quantities[of]))
+
+
+_NodeWindow: TypeAlias = tuple[int, float, float] | None
+"""A node, and from when to when [s]; ``None`` for none."""
+
+
+def _outages(folder: str, outage: _NodeWindow) -> Iterator[dict[str, Any]]:
+    """Yield the failures of a node that is lost."""
+    if outage is not None:
+        node, start, end = outage
+        log = _written(folder, "outages", ["unit", "start", "end", "cause"], [(node, start, end, "host")])
+        yield {"use": "replay", "file": log, "map": "number"}
+
+
+def _services(serviced: _NodeWindow) -> Iterator[dict[str, Any]]:
+    """Yield the maintenance of a node that is serviced."""
+    if serviced is not None:
+        node, start, end = serviced
+        window = {"start": seconds(start), "duration": seconds(end - start), "first": node}
+        yield {"use": "maintenance", "name": "service", "windows": [window]}
 
 
 def _written(folder: str, name: str, heads: list[str], rows: Iterable[Sequence[object]]) -> str:

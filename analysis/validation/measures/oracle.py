@@ -159,18 +159,8 @@ def elastic_share(
         },
         "repair": {"time": "1 h"},
     }
-    theory = elastic_shares(
-        interval,
-        write,
-        DAY / (rate * nodes),
-        groups,
-        stall=stall,
-        absence=away,
-        rejoin=rejoin,
-        downtime=detection,
-        drain=drain,
-        step=step,
-    )
+    times = {"stall": stall, "absence": away, "rejoin": rejoin, "downtime": detection, "drain": drain, "step": step}
+    theory = elastic_shares(interval, write, DAY / (rate * nodes), groups, **times)
     return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
 
 

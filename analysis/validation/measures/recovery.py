@@ -78,9 +78,8 @@ def failures_at(prepared: Prepared, rows: Iterable[tuple[float, int, int]]) -> A
 
 def phases(result: Result) -> list[GroupPhase]:
     """Return the phases of the replicas that step together, in order of time; the run must have kept its timeline."""
-    assert result.timeline is not None
     phases: list[GroupPhase] = []
-    for span in result.timeline.spans:
+    for span in result.timeline.spans if result.timeline is not None else ():
         if span.group != 0:
             continue
         bucket, start = "smaller" if span.name else sim.Bucket(span.bucket).name.lower(), span.start

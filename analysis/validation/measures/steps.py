@@ -24,6 +24,7 @@ from ettrick.analysis.validation.published_steps import (
     each_record,
     large_mape,
     mape,
+    modelled_step,
     read_mixed,
     read_steps,
     recompute_ratios,
@@ -153,9 +154,7 @@ def llama3_mfu(lab: ScenarioRunner, _: int, gpus: int) -> MeasuredQuantity:
     # With a measured MFU the model would be scaled to it.
     del job["mfu"]
     job |= {"gpus": gpus, "parallelism": {**job["parallelism"], "data": gpus // 128}}
-    plan = lab.scenario(data).jobs[0].plan
-    assert plan is not None
-    return MeasuredQuantity(100 * plan.mfu)
+    return MeasuredQuantity(100 * modelled_step(lab.scenario(data)).mfu)
 
 
 def deepseek_hours(_: ScenarioRunner, __: int) -> MeasuredQuantity:
