@@ -169,6 +169,11 @@ def _never_if_no_failures(tau: FloatArray, m: FloatArray) -> FloatArray:
 
 
 # Expected goodput: renewal theory of the model above.
+#
+# References
+# `efficiency` with d = w = 0 is the inverse of J. T. Daly's wall clock, Future Generation Computer Systems 22 (2006);
+# with w = 0 it is one minus the waste of G. Aupy, Y. Robert, F. Vivien, D. Zaidouni, arXiv:1207.6936 and 1302.3752
+# (period tau + b). `expected_shares`: own, by the memorylessness of the running time left after a restart.
 
 
 def efficiency(
@@ -187,16 +192,12 @@ def efficiency(
 
     Parameters
     ----------
-    interval : float or (n,) array
-        Computing time between saves, tau [s].
-    write : float or (n,) array
-        Blocking time of one save, b [s].
+    interval, write : float or (n,) array
+        Computing time between saves, tau, and blocking time of one, b [s].
     mtti : float or (n,) array
         Mean time to interrupt of the job, M [s], not counting downtime; may be infinite.
-    restart : float or (n,) array
-        Restart that failures interrupt, u [s].
-    downtime : float or (n,) array
-        Downtime that failures do not interrupt, d [s].
+    restart, downtime : float or (n,) array
+        Restart that failures interrupt, u, and downtime that they do not, d [s].
     drain : float or (n,) array
         Time from the end of the blocking part to durability, w [s], at most `interval`.
 
@@ -209,11 +210,6 @@ def efficiency(
     ------
     ValueError
         If a time is negative or not finite, `interval` or `mtti` is not positive, or `drain` exceeds `interval`.
-
-    References
-    ----------
-    With d = w = 0, the inverse of J. T. Daly's wall clock, Future Generation Computer Systems 22 (2006). With w = 0,
-    one minus the waste of G. Aupy, Y. Robert, F. Vivien, D. Zaidouni, arXiv:1207.6936 and 1302.3752 (period tau + b).
     """
     tau, b, rate, u, d, w = _model(interval, write, mtti, restart, downtime, drain)
     y = rate * (tau + b)
@@ -238,24 +234,12 @@ def expected_shares(
       ``checkpoint_stall``, is blocked in saves: all of them, also those whose save or work was void later;
     * ``lost_work`` is computing that never became durable: ``computing - productive``.
 
-    Parameters
-    ----------
-    interval, write, mtti, restart, downtime, drain : float or (n,) array
-        As for `efficiency` [s].
+    Arguments and errors are those of `efficiency`.
 
     Returns
     -------
     dict of str to float or (n,) array
         Shares [-] named ``productive, checkpoint_stall, lost_work, detection, restart``. They sum to 1.
-
-    Raises
-    ------
-    ValueError
-        As for `efficiency`.
-
-    References
-    ----------
-    Own derivation, by the memorylessness of the running time left after a restart.
     """
     tau, b, rate, u, d, w = _model(interval, write, mtti, restart, downtime, drain)
     y = rate * (tau + b)
@@ -400,6 +384,14 @@ def _mean_survival(x: FloatArray) -> FloatArray:
 # `ettrick.sim.formulas.efficiency`. All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for
 # nodes, stragglers, lost domains.
 #
+# Of several stores, an incident leaves all that any of its failures leaves, and recovers as those failures do. Quickest
+# first, each store is then taken by itself: with g the pace at which work comes about under all incidents that end with
+# quicker stores, its saves are ``P = tau / g`` apart in running time, and of each second
+# ``lambda_s exp(-lambda_s (w + P - h)) (tau - h + tau a / (1 - a))`` is durable, ``a = exp(-lambda_s P)``; times
+# ``s / (1 - (1 - s) a)`` where a save, with the chance 1 - s, is cut off in its drain by a failure that leaves quicker
+# stores alone, and the next one is an interval away. That is approximate: P is taken as fixed, and a store that has
+# lost its checkpoints as filled again at once.
+#
 # References
 # Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first
 # by A. Moody et al., "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC 2010; here
@@ -489,14 +481,8 @@ def _cut(value: Number, order: int) -> float:
 def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Sequence[CheckpointStore]) -> ClassShares:
     r"""Return where the time of a job goes whose failures are of several classes [-].
 
-    Of one store it is exact. Of several, an incident leaves all stores that any of its failures leaves, and recovers
-    as those failures do. Quickest first, each store is then taken by itself: with g the pace at which work comes about
-    under all incidents that end with quicker stores, its saves are ``P = tau / g`` apart in running time, and of each
-    second ``lambda_s exp(-lambda_s (w + P - h)) (tau - h + tau a / (1 - a))`` is durable, ``a = exp(-lambda_s P)``;
-    times ``s / (1 - (1 - s) a)`` where a save, with the chance 1 - s, is cut off in its drain by a failure that leaves
-    quicker stores alone, and the next one is an interval away. That is approximate: P is taken as fixed, and a store
-    that has lost its checkpoints as filled again at once. While 0.9 of the time is productive it errs by less than
-    0.001, and at 0.7 by less than 0.01.
+    Of one store it is exact. Of several it errs by less than 0.001 while 0.9 of the time is productive, and by less
+    than 0.01 at 0.7.
 
     Parameters
     ----------
@@ -667,33 +653,34 @@ def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Check
 
 
 # Failures of which some show signs: the job saves first. Some signs are false.
+#
+# Failures without signs strike at a rate mu, alarms at a rate nu, Lambda = mu + nu. At an alarm the job saves, which
+# takes b as any save and begins again at each alarm meanwhile, and then restarts; a failure loses all since the newest
+# save. Failures and alarms strike restarts too. From one end of a restart to the next,
+#
+# .. math::
+#
+#     E = \frac{\tau k + (\nu / \Lambda) s a}
+#              {1 / \Lambda + (\nu / \Lambda) m + (e^{\Lambda u} - 1) / \Lambda}, \quad
+#     k = \frac{1}{e^{\Lambda (\tau + b)} - 1}, \quad
+#     a = \frac{(1 - e^{-\Lambda \tau}) / \Lambda - \tau e^{-\Lambda (\tau + b)}}{1 - e^{-\Lambda (\tau + b)}}
+#
+# with q = exp(-Lambda b), s = q / (1 - (1 - q) nu / Lambda) the chance that such a save succeeds, and
+# m = (1 - q) / (Lambda (1 - (1 - q) nu / Lambda)) its mean time. Of a recall r and a precision p of failures at a rate
+# lambda, mu = (1 - r) lambda and nu = r lambda / p; to the first order the best interval is ``sqrt(2 b / mu)``.
+#
+# References
+# First order: G. Aupy, Y. Robert, F. Vivien, D. Zaidouni, "Checkpointing algorithms and fault prediction", Journal of
+# Parallel and Distributed Computing 74 (2014); there the job goes on after an alarm, and here its node is drained.
 
 
 def predicted_efficiency(interval: Values, write: Values, missed: Values, alarms: Values, restart: Values) -> Values:
-    r"""Return the share of productive time of a job that saves and restarts at each alarm.
-
-    Failures without signs strike at a rate mu, alarms at a rate nu, Lambda = mu + nu. At an alarm the job saves, which
-    takes `write` as any save and begins again at each alarm meanwhile, and then restarts; a failure loses all since the
-    newest save. Failures and alarms strike restarts too. From one end of a restart to the next,
-
-    .. math::
-
-        E = \frac{\tau k + (\nu / \Lambda) s a}
-                 {1 / \Lambda + (\nu / \Lambda) m + (e^{\Lambda u} - 1) / \Lambda}, \quad
-        k = \frac{1}{e^{\Lambda (\tau + b)} - 1}, \quad
-        a = \frac{(1 - e^{-\Lambda \tau}) / \Lambda - \tau e^{-\Lambda (\tau + b)}}{1 - e^{-\Lambda (\tau + b)}}
-
-    with q = exp(-Lambda b), s = q / (1 - (1 - q) nu / Lambda) the chance that such a save succeeds, and
-    m = (1 - q) / (Lambda (1 - (1 - q) nu / Lambda)) its mean time. Of a recall r and a precision p of failures at a
-    rate lambda, mu = (1 - r) lambda and nu = r lambda / p; to the first order the best interval is
-    ``sqrt(2 b / mu)``.
+    """Return the share of productive time of a job that saves and restarts at each alarm.
 
     Parameters
     ----------
-    interval : float or (n,) array
-        Computing time between saves, tau [s].
-    write : float or (n,) array
-        Blocking time of one save, b [s].
+    interval, write : float or (n,) array
+        Computing time between saves, tau, and blocking time of one, b [s].
     missed, alarms : float or (n,) array
         Failures without signs, mu, and alarms, nu; together above zero [1/s].
     restart : float or (n,) array
@@ -708,11 +695,6 @@ def predicted_efficiency(interval: Values, write: Values, missed: Values, alarms
     ------
     ValueError
         If an amount is negative, or nothing ever stops the job.
-
-    References
-    ----------
-    First order: G. Aupy, Y. Robert, F. Vivien, D. Zaidouni, "Checkpointing algorithms and fault prediction", Journal of
-    Parallel and Distributed Computing 74 (2014); there the job goes on after an alarm, and here its node is drained.
     """
     tau, b, u = positive("interval", interval), non_negative("write", write), non_negative("restart", restart)
     nu = non_negative("alarms", alarms)

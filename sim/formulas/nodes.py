@@ -21,7 +21,7 @@ from ettrick.sim.formulas.arrays import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -168,6 +168,11 @@ def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatAr
 #
 # Independence is the assumption to doubt: of 400 nodes of InfiniteHBD 31 were down at P99, where independent nodes with
 # the same mean give 17. Give a dispersion, or a run that has the bursts.
+#
+# References
+# Repair crews: C. Palm, "The distribution of repairmen in servicing automatic machines", Industritidningen Norden 75
+# (1947); W. Feller, "An Introduction to Probability Theory and Its Applications" I, XVII.7; with spares J. Taylor and
+# R. R. P. Jackson, Operational Research Quarterly 5 (1954). Insensitivity: F. Baskett et al., J. ACM 22 (1975).
 
 # A pool larger than this is not searched: the level is out of reach, or the input is wrong.
 _MOST_SPARES = 2**20 - 1
@@ -185,14 +190,10 @@ def crew_limited_pmf(
 
     Parameters
     ----------
-    required : int
-        Nodes that must run, R.
-    spares : int
-        Nodes beyond those, s.
-    failure_rate : float
-        Failures of one node in unit time, lambda [1/s].
-    repair_rate : float
-        Repairs that one busy crew finishes in unit time, mu [1/s].
+    required, spares : int
+        Nodes that must run, R, and nodes beyond those, s.
+    failure_rate, repair_rate : float
+        Failures of one node, lambda, and repairs that one busy crew finishes, mu, in unit time [1/s].
     crews : int
         Number of crews, c.
     cold : bool
@@ -208,12 +209,6 @@ def crew_limited_pmf(
     ValueError
         If `required` or `crews` is no whole number from 1, `spares` none from 0, `failure_rate` is negative or
         `repair_rate` not positive.
-
-    References
-    ----------
-    C. Palm, "The distribution of repairmen in servicing automatic machines", Industritidningen Norden 75 (1947);
-    W. Feller, "An Introduction to Probability Theory and Its Applications" I, XVII.7; with spares J. Taylor and
-    R. R. P. Jackson, Operational Research Quarterly 5 (1954). Insensitivity: F. Baskett et al., J. ACM 22 (1975).
     """
     r, s, c = int(whole("required", required, 1)), int(whole("spares", spares, 0)), float(whole("crews", crews, 1))
     fails, repairs = float(non_negative("failure_rate", failure_rate)), float(positive("repair_rate", repair_rate))
@@ -279,7 +274,13 @@ def fewest(enough: Callable[[int], float], level: float) -> int:
 # A domain of T GPUs loses one at the rate T / L, whatever it misses already, and has it back after r; it is replaced as
 # a whole, at once, when it would miss more than it may. Each failure restarts the job, and ranks are laid out anew: the
 # domains with gaps are in the fewest replicas, the worst together. A repaired GPU counts from the next restart on. All
-# is exact for exponential repairs, and for others as far as nothing is replaced (M/G/infinity).
+# is exact for exponential repairs, and for others as far as nothing is replaced (M/G/infinity). The expected pace is
+#
+# .. math:: 1 - \frac{1}{R} \sum_{m \ge 1} (f_{m - 1} - f_m)\, E \left\lceil \frac{B_m}{g} \right\rceil, \quad
+#     B_m \sim \mathrm{Bin}(R g, P(X \ge m))
+#
+# and, while some domain misses a GPU, a share rho of that less for resharding. With one replica of all domains it is
+# the pace of the slowest. Own; the packing is that of arXiv 2504.06095.
 
 
 def domain_law(tensor: int, most: int, life: float, outage: float) -> FloatArray:
@@ -320,13 +321,7 @@ def expected_pace(
     after: FloatArray | None = None,
     reshard: float = 0.0,
 ) -> float:
-    r"""Return the expected pace of a job with domains of one law, the worst together [-].
-
-    .. math:: 1 - \frac{1}{R} \sum_{m \ge 1} (f_{m - 1} - f_m)\, E \left\lceil \frac{B_m}{g} \right\rceil, \quad
-        B_m \sim \mathrm{Bin}(R g, P(X \ge m))
-
-    and, while some domain misses a GPU, a share rho of that less for resharding. With one replica of all domains it is
-    the pace of the slowest.
+    """Return the expected pace of a job with domains of one law, the worst together [-].
 
     Parameters
     ----------
@@ -345,10 +340,6 @@ def expected_pace(
     -------
     float
         Pace relative to the healthy one [-].
-
-    References
-    ----------
-    Own; the packing is that of arXiv 2504.06095.
     """
     first = law if after is None else after
     number = np.arange(replicas * domains)
@@ -385,6 +376,20 @@ def _at_least(law: FloatArray, lost: int) -> float:
 # repairs and spares go on in the downtimes of each state k in proportion to their mean: an error of the order d / r.
 # All times [s]; shares of the job's wall clock [-]. Not in it: queues of repair, nodes that share a failure, lives that
 # age.
+#
+# A job with *patience* p gives up a wait. While j nodes are missing, the next one fails at ``b_j = (R - j) / L`` if the
+# job's nodes are exposed, and one is back at ``d_j = (s + j) / r``. A wait ends when none is missing; a failure begins
+# it anew, patience included. With A the generator of j between two failures, a job that begins to wait when j are
+# missing
+#
+# .. math:: f = e^{A p} 1 + B f, \quad g = G 1 + B g, \quad G = A^{-1} (e^{A p} - 1), \quad B_{i, j + 1} = G_{ij} b_j
+#
+# gives up with the probability f_j, and waits g_j on average until then or until its nodes are there. That is exact
+# for exponential repairs.
+#
+# References
+# Own derivation. The chain: J. Taylor and R. R. P. Jackson, Operational Research Quarterly 5 (1954); insensitivity:
+# F. Baskett et al., J. ACM 22 (1975); loss formula: A. K. Erlang (1917).
 
 _ROUNDING = 1e-15
 
@@ -458,11 +463,6 @@ def starvation(
     ValueError
         If a time is negative or not finite, `life` is not positive, `required` is no whole number from 1, or `spares`
         or `standby` none from 0.
-
-    References
-    ----------
-    Own derivation. The chain: J. Taylor and R. R. P. Jackson, Operational Research Quarterly 5 (1954); insensitivity:
-    F. Baskett et al., J. ACM 22 (1975); loss formula: A. K. Erlang (1917).
     """
     rate, mean_repair = 1.0 / float(positive("life", life, infinite=True)), float(non_negative("repair", repair))
     r, s = int(whole("required", required, 1)), int(whole("spares", spares, 0))
@@ -480,14 +480,7 @@ def starvation(
     pause = 1.0 + undetected
     failing = up * rate * (1.0 + np.maximum(up - 1.0, 0.0) * rate * d)
     outside = 0.0 if cold else rate * pause
-    if mean_repair == 0.0:
-        law = np.where(states.down == 0, 1.0, 0.0)
-    elif c == 0:
-        births, deaths = failing + outside * states.hot, states.down * pause / mean_repair
-        law = from_ratios(births[:-1] / deaths[1:])
-    else:
-        spare_failures = (outside * states.hot, outside * states.standby)
-        law = _two_kinds(states, failing, *spare_failures, states.down * pause / mean_repair, pause / late)
+    law = _law(states, failing, outside, pause, mean_repair, late if c else 0.0)
     total, running = float(law @ pause), float(law[~waits].sum())
     empty = float(law[~waits & (states.hot == 0)].sum())
     starved = float(law[waits].sum())
@@ -501,6 +494,18 @@ def starvation(
     )
 
 
+def _law(
+    states: _States, failing: FloatArray, outside: FloatArray | float, pause: FloatArray, repair: float, delay: float
+) -> FloatArray:
+    """Return the long-run law of states [-]; `outside` is the rate at which a spare fails [1/s]."""
+    if repair == 0.0:
+        return np.where(states.down == 0, 1.0, 0.0)
+    hot, repaired = outside * states.hot, states.down * pause / repair
+    if delay == 0.0:
+        return from_ratios((failing + hot)[:-1] / repaired[1:])
+    return _two_kinds(states, (failing, hot, outside * states.standby, repaired, pause / delay))
+
+
 def gives_up(
     life: float,
     repair: float,
@@ -510,28 +515,14 @@ def gives_up(
     *,
     exposed: bool = True,
 ) -> tuple[float, float]:
-    r"""Return which part of its starved time a job with patience waits for [-], and how often it gives up in it [1/s].
-
-    While j nodes are missing, the next one fails at ``b_j = (R - j) / L`` if the job's nodes are exposed, and one is
-    back at ``d_j = (s + j) / r``. A wait ends when none is missing; a failure begins it anew, patience included. With A
-    the generator of j between two failures, a job that begins to wait when j are missing
-
-    .. math:: f = e^{A p} 1 + B f, \quad g = G 1 + B g, \quad G = A^{-1} (e^{A p} - 1), \quad B_{i, j + 1} = G_{ij} b_j
-
-    gives up with the probability f_j, and waits g_j on average until then or until its nodes are there. Exact for
-    exponential repairs.
+    """Return which part of its starved time a job with patience waits for [-], and how often it gives up in it [1/s].
 
     Parameters
     ----------
     life, repair, required, spares, exposed
-        As for `starvation`; all spares are at hand at once.
+        As for `starvation`, and refused as there; all spares are at hand at once.
     patience
         How long a job waits, p [s].
-
-    Raises
-    ------
-    ValueError
-        As for `starvation`.
     """
     from scipy.linalg import expm
 
@@ -578,41 +569,28 @@ def _states(required: int, spares: int, standby: int) -> _States:
     return _States(*np.array(rows, dtype=np.float64).T)
 
 
-def _two_kinds(
-    states: _States, failing: FloatArray, hot: FloatArray, standby: FloatArray, repaired: FloatArray, ready: FloatArray
-) -> FloatArray:
+def _two_kinds(states: _States, rates: Sequence[FloatArray]) -> FloatArray:
     """Return the long-run law of states with two kinds of spares: the solution of ``p Q = 0, sum p = 1``.
 
-    The last five are rates: of failures in the job and of the spares, of repairs, and at which a node that comes is
-    there [1/s].
+    Rates are those of failures in the job and of the hot and the standby spares, of repairs, and that at which a node
+    that comes is there [1/s].
     """
     from scipy.sparse import csc_matrix, diags
     from scipy.sparse.linalg import spsolve
 
-    keys = [tuple(map(int, key)) for key in zip(states.down, states.hot, states.coming, strict=True)]
-    number = {key: place for place, key in enumerate(keys)}
-    full = int(states.hot.max())
-    moves: list[tuple[int, int, float]] = []
-
-    def move(place: int, down: int, spares: int, coming: int, rate: float) -> None:
-        if rate > 0:
-            # Who waits for a repair does not wait for a standby node as well.
-            moves.append((place, number.get((down, spares, coming), number[down, spares, 0]), rate))
-
-    for place, (down, spares, coming) in enumerate(keys):
-        if down + 1 <= keys[-1][0]:
-            calls = int(coming or (spares == 0 and states.standby[place] > 0))
-            move(place, down + 1, max(spares - 1, 0), calls, float(failing[place]))
-        move(place, down + 1, spares - 1, coming, float(hot[place]))
-        move(place, down + 1, spares, coming, float(standby[place]))
-        back = 0 if states.missing[place] > 0 else min(spares + 1, full)
-        move(place, down - 1, back, coming, float(repaired[place]))
-        move(place, down, spares, 0, float(ready[place]) * coming)
+    number = {key: index for index, key in enumerate(_keys(states))}
+    moves = [
+        # Who waits for a repair does not wait for a standby node as well.
+        (index, number.get(target, number[*target[:2], 0]), rate)
+        for index, target, rate in _moves(states, rates)
+        if rate > 0
+    ]
     source, target, rate = (np.array(column) for column in zip(*moves, strict=True))
-    size = len(keys)
+    size = len(states.down)
     flow = csc_matrix((rate, (target, source)), shape=(size, size)) - diags(np.bincount(source, rate, size))
     # One equation follows from the others. Take out that of the most probable state, or digits are lost; where repairs
     # balance failures and most spares are hot is a first guess.
+    failing, repaired = rates[0], rates[3]
     law, usual = np.zeros(size), -1
     guess = int(np.argmax(states.hot - np.abs(failing - repaired) / failing.max() * size))
     while guess != usual:
@@ -620,6 +598,31 @@ def _two_kinds(
         law = np.maximum(spsolve((diags(1.0 - chosen) @ flow + diags(chosen)).tocsc(), chosen), 0.0)
         guess = int(np.argmax(law)) if law.max() > 1.0 else usual
     return np.asarray(law / law.sum())
+
+
+def _keys(states: _States) -> Iterator[tuple[int, int, int]]:
+    """Yield the nodes in repair, the hot spares, and the nodes on their way, of each state."""
+    for down, hot, coming in zip(states.down, states.hot, states.coming, strict=True):
+        yield int(down), int(hot), int(coming)
+
+
+def _moves(states: _States, rates: Sequence[FloatArray]) -> Iterator[tuple[int, tuple[int, int, int], float]]:
+    """Yield the index of a state, what it may become, and at which rate [1/s]."""
+    full, last = int(states.hot.max()), int(states.down[-1])
+    for index, (down, spares, coming) in enumerate(_keys(states)):
+        failing, hot, standby, repaired, ready = (float(rate[index]) for rate in rates)
+        if down + 1 <= last:
+            calls = int(coming or (spares == 0 and states.standby[index] > 0))
+            yield index, (down + 1, max(spares - 1, 0), calls), failing
+        yield index, (down + 1, spares - 1, coming), hot
+        yield index, (down + 1, spares, coming), standby
+        back = 0 if states.missing[index] > 0 else min(spares + 1, full)
+        yield index, (down - 1, back, coming), repaired
+        yield index, (down, spares, 0), ready * coming
+
+
+# Groups that serve and lose nodes one by one. Reference: D. R. Cox and H. D. Miller, The theory of stochastic processes
+# (1965), chapter 4.
 
 
 class Standing(NamedTuple):
@@ -644,54 +647,42 @@ def groups_with_spares(groups: int, spares: int, fail: float, restart: float, lo
         Rates at which a group that serves loses a node, and at which it stops and keeps its nodes [1/s].
     load, repair
         Mean times of a reload, and of a repair [s].
-
-    References
-    ----------
-    D. R. Cox and H. D. Miller, The theory of stochastic processes (1965), chapter 4.
     """
     from scipy.sparse import csc_matrix
     from scipy.sparse.linalg import spsolve
 
     # More nodes in repair than this have a probability below 1e-12.
-    mean = groups * fail * repair
+    mean, stops = groups * fail * repair, groups * (fail + restart) * load
     most = min(groups + spares, math.ceil(mean + 8 * math.sqrt(mean) + 12))
-    stops = groups * (fail + restart) * load
     loading = math.ceil(stops + 8 * math.sqrt(stops) + 12)
     equipped = [min(groups, groups + spares - away) for away in range(most + 1)]
     states = [(new, away) for away in range(most + 1) for new in range(min(equipped[away], loading) + 1)]
-    number = {state: index for index, state in enumerate(states)}
     up = np.array([equipped[away] - new for new, away in states])
-    rows, columns, rates = [], [], []
+    number, size = {state: index for index, state in enumerate(states)}, len(states)
+    flow = []
     for index, (new, away) in enumerate(states):
-        ways = (
-            ((new + 1, away + 1) if away < spares else (new, away + 1), up[index] * fail),
-            ((new + 1, away), up[index] * restart),
-            ((new - 1, away), new / load),
-            ((new + 1, away - 1) if away > spares else (new, away - 1), away / repair),
-        )
-        for target, rate in ways:
+        out = (up[index] * fail, up[index] * restart, new / load, away / repair)
+        for target, rate in zip(_after_reloads(new, away, spares), out, strict=True):
             if rate > 0 and target in number:
-                rows += [number[target], index]
-                columns += [index, index]
-                rates += [rate, -rate]
+                flow += [(number[target], index, rate), (index, index, -rate)]
     # The balance of the first state follows from those of all others; in its place probabilities add up to 1.
-    balances = [place for place, row in enumerate(rows) if row]
-    size = len(states)
-    matrix = csc_matrix(
-        (
-            [*(rates[place] for place in balances), *[1.0] * size],
-            (
-                [*(rows[place] for place in balances), *[0] * size],
-                [*(columns[place] for place in balances), *range(size)],
-            ),
-        ),
-        shape=(size, size),
-    )
-    law = np.maximum(spsolve(matrix, np.eye(1, size)[0]), 0.0)
+    entries = [entry for entry in flow if entry[0]] + [(0, column, 1.0) for column in range(size)]
+    rows, columns, rates = zip(*entries, strict=True)
+    law = np.maximum(spsolve(csc_matrix((rates, (rows, columns)), shape=(size, size)), np.eye(1, size)[0]), 0.0)
     law /= law.sum()
     pmf = np.zeros(groups + 1)
     np.add.at(pmf, up, law)
     return Standing(float(law @ up) / groups, pmf)
+
+
+def _after_reloads(new: int, away: int, spares: int) -> tuple[tuple[int, int], ...]:
+    """Return what a state becomes when a group fails or restarts, a reload ends, or a node is repaired."""
+    return (
+        (new + 1, away + 1) if away < spares else (new, away + 1),
+        (new + 1, away),
+        (new - 1, away),
+        (new + 1, away - 1) if away > spares else (new, away - 1),
+    )
 
 
 def with_interruptions(standing: Standing, groups: int, stops: float) -> Standing:
