@@ -159,8 +159,10 @@ def elastic_share(
         },
         "repair": {"time": "1 h"},
     }
-    times = {"stall": stall, "absence": away, "rejoin": rejoin, "downtime": detection, "drain": drain, "step": step}
-    theory = elastic_shares(interval, write, DAY / (rate * nodes), groups, **times)
+    theory = elastic_shares(
+        interval, write, DAY / (rate * nodes), groups, stall=stall, absence=away, rejoin=rejoin, downtime=detection,
+        drain=drain, step=step,
+    )  # fmt: skip
     return estimate(_shares(lab.results(lab.scenario(data), replications), share), theory[share])
 
 
