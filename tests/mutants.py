@@ -75,11 +75,7 @@ CHECKPOINT = (
     ("time_to", "max(whole(needed / interval) - 1, 0)", "max(whole(needed / interval), 0)"),
     ("advance", "newest = interval * rate if cycles > 1 else first", "newest = interval * rate"),
     ("Periodic.sound", "(state.at_risk if state.stall_left > 0 else state.draining)", "state.draining"),
-    (
-        "MultiLevelCheckpoint._filled",
-        "min(checkpoints - 1, self._limits[index])",
-        "min(checkpoints, self._limits[index])",
-    ),
+    ("filled", "min(checkpoints - 1, limit)", "min(checkpoints, limit)"),
     ("after", "(math.floor(cycles + TIE * (2.0 + cycles)) + 1)", "math.floor(cycles + TIE * (2.0 + cycles))"),
     ("read", "source.rung.fetch if position in source.gone else source.rung.load", "source.rung.load"),
     ("missing", 'damage.lost if rung.store == "disk" else ', ""),
@@ -88,7 +84,7 @@ CHECKPOINT = (
 )
 
 RECOVERY = (
-    ("MultiLevelCheckpoint._look", "before.work + _SAME_WORK", "before.work - _SAME_WORK"),
+    ("Ladder._look", "before.work + SAME_WORK", "before.work - SAME_WORK"),
     ("Rung.may_try", "tries < self.budget", "tries <= self.budget"),
     ("Backoff.seconds", "min(tries - 1, 1000)", "min(tries, 1000)"),
     ("ShrinkRejoin._fewest", "replicas // 2 + 1", "replicas // 2"),

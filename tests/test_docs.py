@@ -125,6 +125,8 @@ class Answer(NamedTuple):
 
 
 DEAR = (
+    "a-fleet-in-ten-minutes",
+    "a-study-in-ten-minutes",
     "cap-the-power",
     "check-ettrick",
     "choose-redundancy",
@@ -136,8 +138,10 @@ DEAR = (
     "find-the-best",
     "find-what-to-improve",
     "find-which-input-matters",
+    "first-what-if",
     "fit-your-logs",
     "from-your-logs-to-an-answer",
+    "judge-alarms",
     "make-a-report",
     "run-on-a-cluster",
     "share-a-checkpoint-store",
@@ -148,7 +152,7 @@ DEAR = (
     "write-a-study",
 )
 
-"""Pages whose commands take more than some seconds."""
+"""Pages whose commands take more than two seconds: nightly."""
 
 
 def answer_of(line: str, monkeypatch: pytest.MonkeyPatch) -> Answer:

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.analysis.contest.compare import Equal, Variant, compare, headline_at_equal
+from ettrick.analysis.contest.compare import Equal, Variant, at_equal_lines, compare, headline_at_equal
 from ettrick.analysis.contest.compare import compare_document as typed_compare_document
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from ettrick.analysis.ratios import job_ratios, job_spending, ratios
-from ettrick.analysis.results.models import CompareDocument
+from ettrick.analysis.results.models import CompareDocument, TakenSummary
 from ettrick.analysis.study.amounts import AxisPosition, Point
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
@@ -217,6 +217,22 @@ def test_the_lines_say_what_was_divided_by_what() -> None:
     assert all(line[1:] in text for line in content["at_equal"]["lines"])
     assert "tokens per GPU-day on the same failures" in text
     assert len(simulated("gpus")["at_equal"]["lines"]) == 1
+
+
+@cases(
+    ("kind", "metric", "second", "count"),
+    [
+        ("power", "tokens_per_mw_day", {"megawatts": 0.4}, 2),
+        ("power", "tokens_per_mw_day", {"gpus": 256}, 1),
+        ("gpus", "tokens_per_gpu_day", {"megawatts": 0.4}, 1),
+        ("gpus", "tokens_per_gpu_day", {"gpus": 256}, 2),
+    ],
+)
+def test_sizes_differ_by_what_is_equal(kind: Any, metric: str, second: dict[str, Any], count: int) -> None:
+    """Clusters of unlike power are as given at equal power, those of unlike GPUs at equal GPUs, and not the other."""
+    first = {"gpus": 128, "in_jobs": 112, "megawatts": 0.2, "cost_per_day": None, "currency": ""}
+    taken = {"one": TakenSummary(**first), "two": TakenSummary(**first | second)}
+    assert len(at_equal_lines(kind, metric, taken)) == count
 
 
 def test_a_comparison_refuses_before_it_plays() -> None:

@@ -545,6 +545,8 @@ TIERS = {"use": "tiers", "tiers": [{"name": "reset", "time": "1 h", "escalates":
 
 LONG = {"horizon": "200 d"}
 
+UNLIKE_JOBS = [JOB | {"name": name, "gpus": gpus} for name, gpus in (("small", 24), ("large", 88))]
+
 SHARED = {"interval": "20 min", "mode": "blocking", "aggregate": "5 GB/s", "node_bandwidth": "1 GB/s", "shares": "all"}
 
 BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -598,6 +600,17 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"cluster": RACKS, "failures": [NODE | {"part": "rack", "rate": "20 per 1000 rack-day", "repair": "1 d"}]},
         {"cluster": RACKS | {"nodes": 24}},
         "node takes several nodes at once: more than the other 2 that a job can spare are in repair",
+    ),
+    "a larger job that has no node to spare": (
+        FULL | LONG | {"failures": [NODE | {"repair": "10 d"}], "jobs": UNLIKE_JOBS},
+        {"failures": [NODE | {"repair": "1 d"}]},
+        "a job needs 11 of 14 nodes, and more than the other 3 are in repair",
+    ),
+    "a rack more than a larger job has to spare": (
+        {"cluster": RACKS | {"nodes": 14}, "spares": {"hot": 0}, "jobs": UNLIKE_JOBS,
+         "failures": [NODE | {"part": "rack", "rate": "20 per 1000 rack-day", "repair": "1 d"}]},
+        {"cluster": RACKS | {"nodes": 24}},
+        "node takes several nodes at once: more than the other 3 that a job can spare are in repair",
     ),
     "a rack more than there are nodes that serve": (
         {"cluster": RACKS | {"nodes": 24}, "spares": {"hot": 2, "idle": "withhold"},

@@ -220,6 +220,15 @@ def test_a_log_that_leaves_too_few_nodes_has_no_closed_form(tmp_path: Path) -> N
     assert starved == pytest.approx(0.412, abs=0.02)
 
 
+def test_the_largest_job_says_how_many_nodes_can_be_spared(tmp_path: Path) -> None:
+    """40 of 64 nodes are down at the end: with jobs of 30 and 20, more than the other 34 of the larger one."""
+    jobs = [{"name": name, "gpus": gpus} for name, gpus in (("small", 20), ("large", 30))]
+    log = "".join(f"{number},{10000 + number},,gpu\n" for number in range(40))
+    case = replay(tmp_path, log, {"map": "number"}, **HALVES | {"jobs": jobs})
+    (line,) = (line for line in sim.closed_form(case).reasons if "by the logs" in line)
+    assert line.startswith("by the logs more than the 34 nodes that a job can spare are down 41 % of the time")
+
+
 def test_a_job_on_half_of_the_cluster_meets_half_of_the_outages(tmp_path: Path) -> None:
     """How many of the named nodes are in the job is hypergeometric; the closed form expects a half.
 
