@@ -60,8 +60,7 @@ ifdef PART
 	ETTRICK_SEED=$(SEED) $(TEST) -m "nightly or hypothesis" --part $(PART) --timeout 1800
 else
 	$(BIN)/ettrick validate --seed $(SEED)
-	ETTRICK_SEED=$(SEED) $(TEST) -m "not bench" --timeout 1800 $(addprefix --deselect tests/literature/test_validation_,\
-	  more.py::test_simulated published.py::test_simulated)
+	ETTRICK_SEED=$(SEED) $(TEST) -m "not bench" --timeout 1800 --deselect tests/literature/test_validation.py::test_simulated
 endif
 
 bench: .venv/.stamp ## time, events and memory at growing cluster sizes

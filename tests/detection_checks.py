@@ -60,7 +60,6 @@ def check_detection(detection: Detection) -> None:
                 assert detection_race.certain == pytest.approx(1)
             _check_times(detection_race)
             tripled = detection.model_copy(update={"scale": 3 * detection.scale}).detection_race(fault, kind)
-            assert tripled is not None
             assert tripled.mean_value == pytest.approx(3 * detection_race.mean_value, rel=1e-9)
             assert times(tripled, 100) == pytest.approx(3 * times(detection_race, 100), rel=1e-12)
 

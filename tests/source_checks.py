@@ -298,7 +298,6 @@ def _check_counts(source: FailureSource, horizon: float, seed: int) -> None:
 
 def _check_hidden(source: FailureSource, horizon: float, seed: int) -> None:
     """Nodes that have the fault keep the lives that they would have if all had it; the share is the stated one."""
-    assert source.hidden is not None
     found = np.array([hidden_at_start(source, seed, number) for number in range(300)])
     share = source.hidden.share
     if source.hidden.exact:
@@ -318,7 +317,6 @@ def _check_victims(source: FailureSource, seed: int) -> None:
     from scipy.stats import chisquare
 
     blast = source.blast
-    assert blast is not None
     assert blast.domains is not None
     victims = Victims(blast, source.name, seed, 0)
     for part in range(source.units):
@@ -366,8 +364,6 @@ def pooled(
 def _check_spread(source: FailureSource, horizon: float, seed: int) -> None:
     """Each node that an incident takes fails once, after a delay by the law of the spread; others do not fail."""
     blast = source.blast
-    assert blast is not None
-    assert blast.spread is not None
     victims = Victims(blast, source.name, seed, 0)
     length = 20 * horizon
     found: dict[tuple[int, int], dict[int, float]] = {}
@@ -436,7 +432,6 @@ def _kept(before: FailureSource, after: FailureSource, horizon: float, seed: int
     small, large = _candidates([before], horizon, seed), _candidates([after], horizon, seed)
     slots = before.units
     if blast is not None and blast.spread is not None:
-        assert blast.domains is not None
         slots = len(blast.domains.nodes)
     if sorted(row for row in large if row[1] < slots) != sorted(small):
         return False
@@ -477,7 +472,6 @@ def _check_names(source: FailureSource, horizon: float, seed: int) -> None:
 def _check_rows(source: FailureSource, horizon: float, seed: int) -> None:
     """A log is played as it is: its rows before the horizon, whatever seed, replication, name and neighbours."""
     log = source.recorded
-    assert log is not None
     stated = sorted(zip(log.start.tolist(), log.unit.tolist(), log.end.tolist(), strict=True))
     for length in (horizon, math.inf):
         expected = [row for row in stated if row[0] < length]

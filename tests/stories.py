@@ -132,7 +132,6 @@ class Story:
 
 def phases(result: sim.Result, group: int = 0) -> list[tuple[str, float, float]]:
     """Return bucket, start and end [s] of each phase of a group, whatever caused it; `smaller` with replicas away."""
-    assert result.timeline is not None
     found: list[tuple[str, float, float]] = []
     for span in result.timeline.spans:
         if span.group != group:
@@ -156,7 +155,6 @@ def worded(story: Story, case: sim.Prepared) -> sim.Result:
         assert [bucket for bucket, _, _ in found] == [bucket for bucket, _, _ in expected], (found, expected)
         for (_, *times), (_, *by_hand) in zip(found, expected, strict=True):
             assert times == pytest.approx(by_hand, abs=EXACT), (found, expected)
-    assert result.timeline is not None
     assert {span.group for span in result.timeline.spans} == set(story.spans)
     spent = {bucket: seconds for bucket, seconds in story.seconds.items() if abs(seconds) > EXACT}
     ours = harness.seconds(result)

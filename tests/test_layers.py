@@ -7,6 +7,7 @@ turns red.
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 from pathlib import Path
 from typing import NamedTuple
@@ -71,6 +72,12 @@ CONFINED = {
 LAZY = {"scipy", "matplotlib", "networkx", "distributed", "duckdb", "optuna", "pptx"}
 
 
+parsed = functools.cache(ast.parse)
+
+_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+"""What imports can be in."""
+
+
 class Import(NamedTuple):
     """One imported name: dotted target, and whether it is inside a function or under TYPE_CHECKING."""
 
@@ -108,17 +115,18 @@ def imports_of(source: str) -> list[Import]:
                 Import(within_ettrick(f"{base}.{alias.name}"), node.lineno, deferred, typing_only)
                 for alias in node.names
             )
-        elif isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+        elif isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
             for child in node.body:
                 visit(child, deferred, True)
             for child in node.orelse:
                 visit(child, deferred, typing_only)
         else:
-            inside = deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            inside = deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for child in ast.iter_child_nodes(node):
-                visit(child, inside, typing_only)
+                if isinstance(child, _BLOCKS):
+                    visit(child, inside, typing_only)
 
-    visit(ast.parse(source), False, False)
+    visit(parsed(source), False, False)
     return found
 
 
@@ -131,7 +139,7 @@ def within_ettrick(target: str) -> str:
 
 def public_names(source: str) -> set[str]:
     """Return the names that a package offers: what `source` imports under ``if TYPE_CHECKING``."""
-    blocks = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    blocks = [node for node in parsed(source).body if isinstance(node, ast.If)]
     imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
     return {alias.name for node in imports for alias in node.names}
 
@@ -189,7 +197,7 @@ def violations(module: str, source: str, public: set[str]) -> list[str]:
     if component(module) == "analysis":
         faults += [
             f"{module}:{node.lineno}: sim.{node.attr} is not a public name of sim"
-            for node in ast.walk(ast.parse(source))
+            for node in ast.walk(parsed(source))
             if isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
             and node.value.id == "sim"
@@ -321,7 +329,7 @@ def load_cycles(sources: dict[str, str]) -> list[str]:
     graph: dict[str, set[str]] = {}
     for name, source in sources.items():
         found = graph.setdefault(name, set())
-        for node in ast.parse(source).body:
+        for node in parsed(source).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 module = within_ettrick(node.module)
                 offered = {within_ettrick(f"{node.module}.{alias.name}") for alias in node.names}

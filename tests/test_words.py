@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pydoc
 import re
+from functools import cache
 from pathlib import Path
 
 from tests.cases import cases
@@ -31,6 +32,9 @@ WORDS = {
     r"crews? of workers|worker crews?": "worker pool",
 }
 
+# A line may end between two words, and the next one of a comment begins with its sign.
+ANY_WORD = re.compile(rf"\b(?:{'|'.join(WORDS)})\b".replace(" ", r"\s+(?:#\s*)?"), re.IGNORECASE)
+
 # Modules that cannot be guessed or grepped.
 MODULES = re.compile("told|tried|gained|playing|keeping|openings|material|noticing|standing|commented|legible|paint")
 
@@ -54,17 +58,16 @@ FORMER = ("analysis/results/documents.py", "analysis/study/load.py")
 def breaches(text: str) -> list[tuple[int, str, str]]:
     """Return the line, the words and the standard word of each breach; identifiers are read as words."""
     spaced = re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", text)
-    found = []
-    for pattern, standard in WORDS.items():
-        # A line may end between two words, and the next one of a comment begins with its sign.
-        words = rf"\b(?:{pattern})\b".replace(" ", r"\s+(?:#\s*)?")
-        found += [
-            (spaced.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), standard)
-            for match in re.finditer(words, spaced, re.IGNORECASE)
-        ]
-    return sorted(found)
+    return [
+        (spaced.count("\n", 0, match.start()) + 1, words, standard)
+        for match in ANY_WORD.finditer(spaced)
+        for words in [" ".join(match[0].split())]
+        for pattern, standard in WORDS.items()
+        if re.fullmatch(pattern, words.replace(" # ", " "), re.IGNORECASE)
+    ]
 
 
+@cache
 def texts() -> dict[str, str]:
     """Return the product, YAML files and documentation, but for its transcripts: those show what commands print."""
     result = {}

@@ -45,15 +45,12 @@ class Knobs:
     failure_distribution: str = "exponential"
     weibull_shape: float = 1.0
     lognormal_sigma: float = 1.0
-    diagnosis_probability: float = 1.0
     diagnosis_uncertainty: float = 0.0
-    regeneration_rate: float = 0.0  # per node-day; there a batch of nodes at fixed intervals
     removal: tuple[dict[str, Any], ...] = NEVER
     selection: str = "longest-idle"
     seed: int = 1
     repair_law: str = "exponential"
     interval: float = 1.0 / 60.0  # of checkpoints, which take no time
-    spares_refill: bool = False
     horizon: float = 2000.0  # days
 
     def life(self) -> dict[str, Any]:
@@ -69,20 +66,18 @@ class Knobs:
     def failures(self) -> list[dict[str, Any]]:
         """Return the sources: what hits every node, and what hits the bad ones beside it."""
         random = {"use": "component", "name": "random", "part": "node", "law": self.life(), "clock": "busy"}
-        share, onset = self.systematic_failure_fraction, self.regeneration_rate
-        if share == onset == 0:
+        if not self.systematic_failure_fraction:
             return [random]
         rate = self.random_failure_rate * self.systematic_failure_rate_multiplier
         bad = {"use": "defect", "name": "systematic", "rate": f"{rate!r} per node-day", "clock": "busy"}
-        return [random, {**bad, "share": share, "exact": True, "onset": f"{onset!r} per node-day"}]
+        return [random, {**bad, "share": self.systematic_failure_fraction, "exact": True}]
 
     def spares(self) -> dict[str, Any]:
         """Return standbys and the pool that other work has to give up."""
         spares: dict[str, Any] = {"hot": self.warm_standbys}
         if self.spare_pool_size:
             delay = f"{self.preemption_wait_time!r} min"
-            refills = self.spares_refill
-            spares["cold"] = {"nodes": self.spare_pool_size, "delay": delay, "one_by_one": True, "refills": refills}
+            spares["cold"] = {"nodes": self.spare_pool_size, "delay": delay, "one_by_one": True, "refills": False}
         return spares
 
     def repair(self) -> dict[str, Any]:
@@ -97,7 +92,7 @@ class Knobs:
                 {"name": "automated", "time": first, "escalates": e, "fixes": 1 - auto},
                 {"name": "manual", "time": second, "fixes": 1 - manual},
             ],
-            "diagnosis": {"finds": self.diagnosis_probability, "blames_other": self.diagnosis_uncertainty},
+            "diagnosis": {"finds": 1.0, "blames_other": self.diagnosis_uncertainty},
             "lemons": list(self.removal),
         }
 
@@ -141,11 +136,6 @@ class Outcome:
     def training_time(self) -> float:
         """From arrival to end."""
         return self.job.end - self.job.arrival
-
-    @property
-    def ratio(self) -> float:
-        """Effective training ratio: computing over training time; what was done twice does not count."""
-        return float(self.job.buckets[Bucket.PRODUCTIVE] / self.job.requested)
 
     @property
     def failures(self) -> int:

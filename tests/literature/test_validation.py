@@ -1,7 +1,7 @@
-"""Rows of the validation table for recovery, presets, steps, sizes, collectives, spares and weaker references.
+"""Rows of the validation table that rest on publications: each holds.
 
-Each holds. What a row asks for and why stands in analysis/validation/tables. A tenth of the
-simulated ones is tried per push, `make validate` plays them all.
+What a row asks for and why stands in analysis/validation/tables. Some of the simulated ones are evaluated per push,
+`make validate` simulates them all.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from ettrick.analysis.validation.table import load_table
 from ettrick.analysis.validation.verdict import judge
 from tests.cases import cases
 from tests.literature.acceptance import acceptance_statistics
-from tests.pace import SEED, one_in
+from tests.pace import SEED
 
 if TYPE_CHECKING:
     from ettrick.analysis.validation.table import PublishedRow
     from ettrick.analysis.validation.verdict import Verdict
 
-GROUPS = ("recovery", "presets", "steps", "sizes", "collectives", "spares", "weaker")
+GROUPS = (
+    *("airesim", "daly", "inria", "infinitehbd", "llama3", "logs", "meta_rsc"),
+    *("recovery", "presets", "steps", "sizes", "collectives", "spares", "weaker"),
+)
+"""Groups whose rows rest on publications; the others have tests of their own."""
 
 TABLE = load_table()
 
 ROWS = {row.id: row for row in TABLE.rows if row.group in GROUPS}
 
-FORMULAS = [row.id for row in ROWS.values() if not row.is_stochastic]
-
-SIMULATED = [row.id for row in ROWS.values() if row.is_stochastic]
-
-# Beginnings of names.
-COSTLY = ("order-", "crossover-", "elastic-", "gemini-1024", "down-3", "down-4", "down-full", "spares-", "leaf-")
-
-QUICK = [name for name in SIMULATED if not name.startswith(COSTLY)]
+PUSHED = {
+    *("cold-start-16k", "daly-simulated-wallclock-24h", "kubernetes-eviction-mean", "llama3-useful"),
+    *("megascale-effective", "pathways-back", "torchrun-process"),
+}
+"""Simulated rows of a push, those that are cheap; the others are nightly."""
 
 LAB = ScenarioRunner(SEED, processes=1)
 
@@ -56,18 +57,24 @@ def verdict_on(row: PublishedRow, lab: ScenarioRunner = LAB, **arguments: Any) -
     return judge(row, estimate, TABLE.stochastic)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if not row.is_stochastic])
 def test_formula(name: str) -> None:
     """A row without random numbers: ours is as stated within the stated tolerance, or misses it where it should."""
     row = ROWS[name]
-    if row.needs_data and not default_folder().exists():
+    if row.needs_data and not (LOG if row.group in ("logs", "infinitehbd") else default_folder()).exists():
         pytest.skip("skipped: reference data not present")
     verdict = verdict_on(row)
     assert verdict.state == "pass", verdict
 
 
+@pytest.mark.timeout(600)  # the first row of a group pays for the simulations of the others
 @pytest.mark.parametrize(
-    "name", [*one_in(10, QUICK), *(pytest.param(n, marks=pytest.mark.nightly) for n in SIMULATED if n not in QUICK)]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] * (name not in PUSHED))
+        for name, row in ROWS.items()
+        if row.is_stochastic
+    ],
 )
 def test_simulated(name: str) -> None:
     """A simulated row: ours is the stated or expected value within tolerance and sampling error, which is smaller."""
@@ -170,6 +177,7 @@ def test_too_few_crews_are_seen() -> None:
     assert judge(crowded, ours._replace(expected=theirs), TABLE.stochastic).state == "fail"
 
 
+@pytest.mark.nightly
 def test_a_law_that_must_miss_does_not_miss_where_it_is_right() -> None:
     """The negative control is red for repairs as long as they are."""
     assert verdict_on(ROWS["down-longer-repairs"], factor=1.0).state == "fail"
@@ -226,68 +234,6 @@ def test_errors_are_those_of_the_shipped_numbers(monkeypatch: pytest.MonkeyPatch
     assert states == dict.fromkeys(states, "fail")
 
 
-# Rows of the validation table for Daly, INRIA, Meta RSC, Llama 3, AIReSim and InfiniteHBD: each holds.
-#
-# A tenth of the simulated rows is tried per push, `make validate` plays them all. What a row asks for and why
-# stands in analysis/validation/tables.
-
-GROUPS_TEST_VALIDATION_PUBLISHED = ("airesim", "daly", "inria", "infinitehbd", "llama3", "logs", "meta_rsc")
-
-ROWS_TEST_VALIDATION_PUBLISHED = {row.id: row for row in TABLE.rows if row.group in GROUPS_TEST_VALIDATION_PUBLISHED}
-
-FORMULAS_TEST_VALIDATION_PUBLISHED = [
-    row.id for row in ROWS_TEST_VALIDATION_PUBLISHED.values() if not row.is_stochastic
-]
-
-SIMULATED_TEST_VALIDATION_PUBLISHED = [row.id for row in ROWS_TEST_VALIDATION_PUBLISHED.values() if row.is_stochastic]
-
-# Beginnings of names.
-COSTLY_TEST_VALIDATION_PUBLISHED = (
-    "airesim",
-    "daly-gain",
-    "daly-simulated-wallclock-15min",
-    "daly-exact-wallclock-15min",
-    "infinitehbd-model",
-)
-
-QUICK_TEST_VALIDATION_PUBLISHED = [
-    name for name in SIMULATED_TEST_VALIDATION_PUBLISHED if not name.startswith(COSTLY_TEST_VALIDATION_PUBLISHED)
-]
-
-
-def check(row: PublishedRow, lab: ScenarioRunner = LAB) -> None:
-    """Assert that a row holds, with the share of the error rate that it has in the whole table."""
-    estimate = MEASURES[row.measure](lab, row.replications, **row.arguments)
-    verdict = judge(row, estimate, TABLE.stochastic)
-    assert verdict.state == "pass", verdict
-
-
-@pytest.mark.parametrize("name", FORMULAS_TEST_VALIDATION_PUBLISHED)
-def test_formula_of_test_validation_published(name: str) -> None:
-    """A row without random numbers: ours is as stated, or the wrong formula misses it, within the stated tolerance."""
-    row = ROWS_TEST_VALIDATION_PUBLISHED[name]
-    if row.needs_data and not LOG.exists():
-        pytest.skip("skipped: reference data not present")
-    check(row)
-
-
-@pytest.mark.timeout(600)  # the first row of a group pays for the simulations of the others
-@pytest.mark.parametrize(
-    "name",
-    [
-        *one_in(10, QUICK_TEST_VALIDATION_PUBLISHED),
-        *(
-            pytest.param(n, marks=pytest.mark.nightly)
-            for n in SIMULATED_TEST_VALIDATION_PUBLISHED
-            if n not in QUICK_TEST_VALIDATION_PUBLISHED
-        ),
-    ],
-)
-def test_simulated_of_test_validation_published(name: str) -> None:
-    """A simulated row: ours is the stated or expected value within tolerance and sampling error, which is smaller."""
-    check(ROWS_TEST_VALIDATION_PUBLISHED[name])
-
-
 def test_every_measure_is_used_and_called_as_it_is_written() -> None:
     """Rows of the whole table call measures with arguments that these have; no measure is without a row."""
     assert {row.measure for row in TABLE.rows} == set(MEASURES)
@@ -297,35 +243,18 @@ def test_every_measure_is_used_and_called_as_it_is_written() -> None:
 
 def test_values_are_the_published_ones() -> None:
     """Anchors of the table that are easily typed wrong: optima, periods, counts, and the sum of the causes."""
-    assert [ROWS_TEST_VALIDATION_PUBLISHED[f"daly-optimum-{mtti}"].value for mtti in ("24h", "6h", "15min")] == [
-        117,
-        57,
-        9.1,
-    ]
-    assert [ROWS_TEST_VALIDATION_PUBLISHED[f"inria-best-{number}"].value for number in (10, 12, 14, 16, 18)] == [
-        68240,
-        34189,
-        17194,
-        8701,
-        4458,
-    ]
-    causes = [row.value for row in ROWS_TEST_VALIDATION_PUBLISHED.values() if row.id.startswith("llama3-cause")]
+    values = {name: row.value for name, row in ROWS.items()}
+
+    def of(pattern: str, *parts: object) -> list[float | None]:
+        return [values[pattern.format(part)] for part in parts]
+
+    assert of("daly-optimum-{}", "24h", "6h", "15min") == [117, 57, 9.1]
+    assert of("inria-best-{}", 10, 12, 14, 16, 18) == [68240, 34189, 17194, 8701, 4458]
+    causes = [value for name, value in values.items() if name.startswith("llama3-cause")]
     assert len(causes) == 18
-    assert (
-        sum(value for value in causes if value is not None)
-        == ROWS_TEST_VALIDATION_PUBLISHED["llama3-unexpected"].value
-        == 419
-    )
-    assert [ROWS_TEST_VALIDATION_PUBLISHED[f"llama3-{name}"].value for name in ("planned", "interruptions")] == [
-        47,
-        466,
-    ]
-    bins = [ROWS_TEST_VALIDATION_PUBLISHED[f"infinitehbd-bin-{number}"].value for number in range(1, 7)]
-    assert (
-        sum(value for value in bins if value is not None)
-        == ROWS_TEST_VALIDATION_PUBLISHED["infinitehbd-faults"].value
-        == 584
-    )
+    assert sum(causes) == values["llama3-unexpected"] == 419
+    assert of("llama3-{}", "planned", "interruptions") == [47, 466]
+    assert sum(of("infinitehbd-bin-{}", *range(1, 7))) == values["infinitehbd-faults"] == 584
 
 
 @cases("seed", range(20))

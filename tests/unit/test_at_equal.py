@@ -9,12 +9,10 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.contest.compare import Equal, Variant, at_equal_lines, compare, headline_at_equal
-from ettrick.analysis.contest.compare import compare_document as typed_compare_document
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.metrics import METRICS
-from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from ettrick.analysis.ratios import job_ratios, job_spending, ratios
-from ettrick.analysis.results.models import CompareDocument, TakenSummary
+from ettrick.analysis.results.models import TakenSummary
 from ettrick.analysis.study.amounts import AxisPosition, Point
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
@@ -23,17 +21,13 @@ from ettrick.analysis.sweep.document import table_lines
 from ettrick.analysis.sweep.sweep import study_headline
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import as_plain, of_plain
+from tests.typed import compare_document, format_comparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ettrick.analysis.study.load import LoadedStudy
-
-compare_document = as_plain(typed_compare_document)
-
-format_comparison = of_plain(typed_format_comparison, CompareDocument)
 
 DAY = 86400.0
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
@@ -14,44 +16,11 @@ from typer.testing import CliRunner
 from ettrick import cli, sim
 from ettrick.sim import yamlfile
 from tests.cases import cases
-from tests.unit.bad_input import (
-    BASE,
-    Bad,
-    bad,
-    cluster,
-    costs,
-    detection,
-    failures,
-    files,
-    jobs,
-    logs,
-    options,
-    presets,
-    repairs,
-    steps,
-    strategies,
-    streams,
-    values,
-    words,
-)
+from tests.pace import budget
+from tests.unit import bad_input
+from tests.unit.bad_input import BASE, Bad, bad, failures, repairs
 
-TABLES = (
-    files,
-    words,
-    values,
-    jobs,
-    steps,
-    strategies,
-    streams,
-    failures,
-    repairs,
-    logs,
-    options,
-    presets,
-    cluster,
-    costs,
-    detection,
-)
+TABLES = [importlib.import_module(f"{bad_input.__name__}.{info.name}") for info in iter_modules(bad_input.__path__)]
 
 BAD = [case for table in TABLES for case in table.CASES]
 
@@ -238,7 +207,7 @@ def refusals(data: Any, folder: Path) -> tuple[str, ...]:
     return ()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=budget(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=ANYTHING)
 @example(place=("fleet-64-nodes", ("streams",)), value=True)
 def test_a_mistake_never_shows_the_program(place: tuple[str, tuple[str | int, ...]], value: Any) -> None:

@@ -123,7 +123,6 @@ def test_metered_nodes_are_those_of_the_power_logs() -> None:
     for name, maker in (("h100", "Dell"), ("b200", "Lenovo")):
         medians = [float(row["median_node_w"]) for row in logs if row["submitter"] == maker]
         node = accelerators[name].node
-        assert node is not None
         assert 0.99 * min(medians) <= node.training <= 1.01 * max(medians)
 
 
@@ -137,7 +136,6 @@ def test_estimated_nodes_of_eight_follow_the_metered_ones() -> None:
     for name, entry in accelerators.items():
         node, power = entry.node, entry.power
         if node is not None and node.gpus == 8:
-            assert power is not None
             assert node.training == pytest.approx(8 * power * np.interp(8 * power, boards, ratios), abs=60), name
             assert min(shares) - 0.01 <= node.idle / node.training <= max(shares) + 0.01, name
             assert "boards" in node.source or node.measured
@@ -150,7 +148,6 @@ def test_trays_are_those_of_the_rack_budget(name: str, board: float) -> None:
     The share is that of heavy training on nodes of H100, of their rating (arXiv 2506.14551, abstract).
     """
     entry = catalog.accelerators()[name]
-    assert entry.node is not None
     assert entry.power == board
     assert entry.node.idle == 0.9e3
     assert entry.node.training == pytest.approx(0.76 * (0.9e3 + 4 * board + 1e3), rel=0.01)
@@ -253,7 +250,6 @@ def test_active_parameters_are_those_published(name: str, published: float, digi
 def test_layers_of_gated_deltanet(linear: int, full: int, keys: str) -> None:
     """Linear attention has its own matrices, and full attention beside it an output gate."""
     shape = catalog.models()[keys]
-    assert shape.mixer is not None
     assert shape.mixer.parameters(shape.hidden) == linear
     assert replace(shape, recurrent=0, mixer=None).attention_parameters == full
     assert shape.mixer.inner * shape.mixer.state == shape.state

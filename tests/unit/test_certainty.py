@@ -61,7 +61,7 @@ def zero_widths(text: str) -> list[str]:
     return [found[0] for found in ranges if found[1] == found[3]]
 
 
-@pytest.mark.parametrize("name", one_in(4, SIMULATED))
+@pytest.mark.parametrize("name", one_in(6, SIMULATED))
 def test_no_interval_without_width_is_printed(name: str) -> None:
     """Of every shipped scenario, cut short: neither in the document nor in the text; what is exact says so."""
     ready = sim.prepare(sim.load(sim.find(name), ["horizon=2 d", "warmup=0 s"]))
@@ -138,7 +138,6 @@ def test_a_comparison_without_chance_takes_one_replication(tmp_path: Path) -> No
     variants = [Variant(time, replayed(tmp_path, detection={"time": time})) for time in ("2 min", "10 min")]
     found = compare(variants, 1, processes=1)
     change = found.differences[1]["ettr"]
-    assert change is not None
     assert (found.replications, change.exact, change.ci95, change.resolved) == (1, True, None, True)
     # Two nodes of 14 fail, one that is a spare or idle costs nothing: at most both stop the job.
     assert 0 < -change.mean * 2 * 86400 <= 2 * 8 * 60 + 1e-6
@@ -165,7 +164,6 @@ def test_equal_replications_are_as_unsure_for_a_mean_as_for_a_difference(count: 
     precision = Precision.parse("1pt")
     mean = mean_estimate(rows, "ettr")
     apart_ = difference(rows, rows, metric="ettr")
-    assert apart_ is not None
     assert (mean.interval, apart_.ci95, apart_.resolved) == (None, None, False)
     found = {precision.excess(ends, 1.0, "ettr", count) for ends in (mean.interval, apart_.ci95)}
     (excess,) = found
@@ -178,8 +176,6 @@ def test_a_large_equal_difference_is_resolved() -> None:
     fast, slow = [Ratio(5.0, 1.0)] * 32, [Ratio(4.0, 1.0)] * 32
     far = difference(fast, slow)
     near = difference(fast, [Ratio(4.99, 1.0)] * 32)
-    assert far is not None
-    assert near is not None
     assert unseen(32) < 1 / 5
     assert (far.resolved, near.resolved) == (True, False)
 
@@ -239,7 +235,6 @@ def test_a_target_between_what_a_replay_may_be_is_not_certain() -> None:
     found = _target_metrics(target, TargetResult(0.99905 * bases, bases, 0.00046 * bases))  # type: ignore[arg-type]
     missed = mean_estimate([found["missed_windows"]] * 8, "missed_windows")
     assert missed.mean == 0.0
-    assert missed.interval is not None
     assert missed.interval[1] == 1.0
     worst = found["worst_window"]
     assert (worst.amount, worst.doubt) == pytest.approx((0.99905, 0.00046))
@@ -278,13 +273,11 @@ def test_a_modelled_step_is_a_second_interval_of_what_goes_with_it() -> None:
     jobs = [{"name": "train", "gpus": 112, **MODELLED}]
     ready = report_sample.prepare(jobs=jobs, cost={"gpu_hour": 2.0})
     plan = ready.jobs[0].plan
-    assert plan is not None
     content = document(replicate(ready, 4, processes=1), command="")
     factor = plan.band90[1] / plan.time
     assert factor > 1.1
     for name, power in (("tokens_per_day", -1), ("program_goodput", -1), ("cost_per_token", 1)):
         summary = content.metrics[name]
-        assert summary.mean is not None
         assert summary.band90 == pytest.approx(sorted((summary.mean / factor, summary.mean * factor))), name
         assert METRICS[name].per_step == power
     assert content.metrics["ettr"].band90 is None
@@ -370,7 +363,6 @@ def test_no_neighbour_of_an_optimum_is_better(tmp_path: Path) -> None:
     loaded = study_of(tmp_path, vary=FEW, optimize=asked)
     found = optimize(FakeCampaign(loaded, None, None, function=costs), replications=4)  # type: ignore[arg-type]
     content = optimum_document(found, command="")
-    assert content.answer is not None
     assert content.answer.numbers["replicas"] == 40
     assert content.answer.values["spares"] == "0"
     assert content.answer.values["repair"] == "1 h"

@@ -390,9 +390,7 @@ def test_names_stand_beside_points() -> None:
     room = (0.0, 0.0, 3.0, 1.0)
     (right,) = beside([(1.0, 0.5)], [(0.5, 0.15)], room, [])
     (left,) = beside([(1.0, 0.5)], [(0.5, 0.15)], room, [(1.06, 0.0, 3.0, 1.0)])
-    assert right is not None
     assert right[0] > 1.0
-    assert left is not None
     assert left[2] < 1.0
     assert beside([(1.0, 0.5)], [(0.5, 0.15)], room, [room]) == [None]
 
@@ -716,7 +714,6 @@ def test_pictures_of_the_page_are_current(name: str) -> None:
     if name == "mine":
         page = (folder / "describe-your-cluster.md").read_text(encoding="utf-8")
         described = re.search(r":caption: mine.yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        assert described is not None
         spec = ClusterSpec.model_validate(yaml.safe_load(described[1]))
     else:
         spec = sim.load_cluster(sim.find_cluster("dgx-b200-superpod-64su"))

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Pause, Periodic, StorePlan
@@ -14,7 +14,8 @@ from ettrick.sim.policies.checkpoint.stores import TIE, PeriodicStalls, after, b
 from ettrick.sim.policies.contracts import Damage, Pace
 from tests.cases import cases
 from tests.checkpoint_checks import check_checkpoint, marks
-from tests.pace import one_in
+from tests.pace import one_in, sample
+from tests.property.common import examples
 
 FREE = Pace(1.0)
 
@@ -91,7 +92,7 @@ def grids(draw: Any) -> tuple[PeriodicStalls, list[float], float]:
     )
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(grids())
 def test_stepping_is_the_inverse_of_wall_time(case: tuple[PeriodicStalls, list[float], float]) -> None:
     """What is stepped in a wall time leads back to it: each series is counted once for each time that it was due."""
@@ -111,7 +112,7 @@ def test_stepping_is_the_inverse_of_wall_time(case: tuple[PeriodicStalls, list[f
     assert any(due) == (left > 0)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.tuples(st.floats(5.0, 300.0), st.sampled_from((0.0, 2.0, 90.0)), st.sampled_from((0.0, 30.0, 400.0))),
     st.sampled_from((0.0, 7.0, 45.0)),
@@ -252,7 +253,7 @@ def test_copies_that_cannot_be_read() -> None:
 def test_unreadable_copies_are_as_frequent_as_stated() -> None:
     """Of many failures a share 1 - c reads the newest copy, a share c (1 - c) the one before it."""
     ladder, state = held(corrupt=0.3)
-    number = 20_000
+    number = sample(20_000)
     works = [ladder.restore(state, FREE, Damage("hosts"), math.inf, marks(index)).state.work for index in range(number)]
     for work, share in ((300.0, 0.7), (200.0, 0.21), (100.0, 0.063)):
         assert abs(works.count(work) - number * share) < 4 * math.sqrt(number * share * (1 - share))

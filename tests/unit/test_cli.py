@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.contest import runs
@@ -26,11 +25,10 @@ from ettrick.sim import records
 from ettrick.sim.engine.simulation import Simulation
 from tests import report_sample
 from tests.cases import cases
+from tests.report_sample import call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from click.testing import Result
 
 DONE, NO, WRONG = 0, 1, 2
 
@@ -40,17 +38,7 @@ FULL = Path("/dev/full")
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Write the small scenario into an empty working folder; return its name."""
-    monkeypatch.chdir(tmp_path)
-    Path("small.yaml").write_text(report_sample.YAML)
-    return "small.yaml"
-
-
-def call(*arguments: str) -> Result:
-    """Run a command in this process; anything but an orderly end is an error."""
-    result: Any = CliRunner().invoke(cli.app, list(arguments), prog_name="ettrick")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result  # type: ignore[no-any-return]
+    return report_sample.write(tmp_path, monkeypatch)
 
 
 def start(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -121,9 +109,10 @@ def test_options_are_named_as_elsewhere() -> None:
     group: Any = typer.main.get_command(cli.app)
     commands = {(name,): command for name, command in group.commands.items()}
     commands |= {("topology", name): command for name, command in group.commands["topology"].commands.items()}
+    assert group.context_settings["help_option_names"] == ["-h", "--help"], "of all its commands too"
     for path, command in commands.items():
         shown = call(*path, "-h")
-        assert (shown.exit_code, shown.stdout) == (DONE, call(*path, "--help").stdout)
+        assert shown.exit_code == DONE
         assert not re.search(r"^  -.*<(str|path|int)", shown.stdout, re.MULTILINE), path
         flags = {flag for option in command.params for flag in option.opts}
         assert ("--out" in flags, "--replications" in flags) == ("-o" in flags, "-n" in flags), path

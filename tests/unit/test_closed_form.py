@@ -14,14 +14,8 @@ from scipy import stats
 
 from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
-from ettrick.analysis.explain.explain import describe as typed_describe
-from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from ettrick.analysis.page.chapters.formula import extrapolated_texts as typed_extrapolated_texts
-from ettrick.analysis.page.chapters.run import format_run as typed_format_run
-from ettrick.analysis.results.explained import ExplainDocument
-from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
-from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
-from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.results.models import ClosedFormSummary
 from ettrick.sim.closed_form.limits import SUPERLINEAR
 from ettrick.sim.closed_form.renewal import Unknown
 from ettrick.sim.formulas.arrays import Expansion
@@ -34,19 +28,9 @@ from tests.cases import cases
 from tests.intervals import Z
 from tests.oracle.theory.nodes import starved_shares
 from tests.pace import SEED, one_in
-from tests.typed import as_plain, of_plain
-
-describe = as_plain(typed_describe)
-
-describe_closed_form = as_plain(typed_describe_closed_form)
-
-document = as_plain(typed_document)
-
-format_explanation = of_plain(typed_format_explanation, ExplainDocument)
+from tests.typed import describe, describe_closed_form, document, format_explanation, format_run, of_plain
 
 extrapolated_texts = of_plain(typed_extrapolated_texts, ClosedFormSummary)
-
-format_run = of_plain(typed_format_run, RunDocument)
 
 RIGID = (
     "byterobust-warm-standby",
@@ -68,9 +52,7 @@ def test_every_preset_that_restarts_has_a_form(name: str) -> None:
     """Presets whose rung or phases depend on the fault have one, and the waste of it by cause is 1 - ETTR, exactly."""
     found = sim.closed_form(of_preset(name))
     assert found.form.startswith("renewal, classes of failures")
-    assert found.ettr is not None
     assert sum(found.shares.values()) == pytest.approx(1.0, abs=1e-12)
-    assert found.waste is not None
     exact = found.waste["exact"]
     assert sum(value for row in exact.values() for value in row.values()) == pytest.approx(1 - found.ettr, abs=1e-12)
     for bucket in ("lost_work", "detection", "restart", "checkpoint_stall"):
@@ -109,7 +91,6 @@ def test_fixed_times_of_one_class_are_the_known_formula() -> None:
         # Who waits has fewer nodes that fail and have to be detected: an error of that part of the detection.
         assert found == pytest.approx(wanted, abs=wanted["starved"] * wanted["detection"] * 2 / 14)
     waste = sim.closed_form(prepared).waste
-    assert waste is not None
     assert waste["exact"]["one"] == pytest.approx(waste["exact"]["other"], rel=1e-12)
 
 
@@ -132,7 +113,6 @@ def test_the_copy_is_the_newest_that_survives(fault: str, damage: str | None, st
     found = sim.closed_form(prepared)
     interval = {"host": 60.0, "peer-host": 600.0, "remote": 7200.0}[store]
     rate = 1 / prepared.jobs[0].mtti
-    assert found.waste is not None
     assert found.waste["first"]["node"]["lost_work"] == pytest.approx(rate * (interval / 2 + 1.0), rel=1e-9)
     loads = {"host": 1.0, "peer-host": 10.0, "remote": 60.0}
     assert found.waste["first"]["node"]["restart"] == pytest.approx(rate * (180.0 + loads[store]), rel=1e-9)
@@ -345,7 +325,6 @@ def test_jobs_weigh_by_their_gpus() -> None:
     for name, value in found.shares.items():
         wanted = (64 * alone[0].shares[name] + 32 * alone[1].shares[name]) / 96
         assert value == pytest.approx(wanted, rel=1e-12)
-    assert found.waste is not None
     assert found.waste["exact"]["node"]["lost_work"] == pytest.approx(found.shares["lost_work"], rel=1e-12)
 
 
@@ -739,8 +718,6 @@ def test_starved_time_goes_to_causes_by_the_nodes_that_they_keep_in_repair() -> 
     """Failures as 1 to 3 with repairs as 6 to 1 share S as 2 to 1, in every order; all waste is 1 - ETTR."""
     rows = [cause("rare", 50.0, "12 h"), cause("common", 150.0, "2 h"), cause("none", 100.0, "0 s")]
     found = sim.closed_form(report_sample.prepare(failures=rows, **FEW))
-    assert found.waste is not None
-    assert found.ettr is not None
     for table in found.waste.values():
         assert table["rare"]["starved"] == pytest.approx(2 * table["common"]["starved"], rel=1e-9)
         assert "starved" not in table["none"]
@@ -809,7 +786,6 @@ def test_what_cannot_fail_in_a_wait_is_not_detected_there(failures: list[dict[st
     assert abs(float(seen.mean()) - found.shares["detection"]) <= error + order * found.shares["detection"]
     assert plenty.shares["detection"] - float(seen.mean()) > 2 * (error + order * found.shares["detection"])
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-12)
-    assert found.waste is not None
     exact = found.waste["exact"]
     assert sum(row.get("detection", 0.0) for row in exact.values()) == pytest.approx(
         found.shares["detection"], rel=1e-9

@@ -17,19 +17,13 @@ from ettrick.analysis.contest.compare import compare_document as typed_compare_d
 from ettrick.analysis.contest.precision import Precision, ReplicationsError
 from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.contest.variants import Recipe, Variation, load_variants, recipes, split
-from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
-from ettrick.analysis.results.models import CompareDocument
 from ettrick.analysis.results.run import render
 from ettrick.analysis.statistics.differences import MANY, difference, difference_of, replications_to_resolve
 from ettrick.analysis.statistics.estimates import mean_interval, means
 from ettrick.sim import Ratio
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import as_plain, of_plain
-
-compare_document = as_plain(typed_compare_document)
-
-format_comparison = of_plain(typed_format_comparison, CompareDocument)
+from tests.typed import compare_document, format_comparison
 
 JOB: dict[str, Any] = {
     "name": "train",
@@ -88,7 +82,6 @@ def test_without_failures_the_difference_is_that_of_the_stalls() -> None:
     horizon = 2 * 86400
     saves = [(horizon - 180) // (interval + 30) for interval in (1200, 2400)]
     change = found.differences[1]["ettr"]
-    assert change is not None
     assert change.mean == pytest.approx((saves[0] - saves[1]) * 30 / horizon, abs=1e-12)
     assert (change.resolved, change.exact, change.ci95) == (True, True, None)
     assert found.replications == 1
@@ -187,7 +180,6 @@ def test_precision_is_of_the_differences() -> None:
     coarse = compare(by_interval(), 2, precision=Precision(1.0, relative=False), processes=1)
     assert (coarse.replications, coarse.precise) == (runs.FEWEST, True)
     change = coarse.differences[1]["ettr"]
-    assert change is not None
     half = (change.ci95[1] - change.ci95[0]) / 2
     fine = compare(by_interval(), 2, precision=Precision(0.8 * half, relative=False), processes=1)
     assert fine.precise
@@ -195,7 +187,6 @@ def test_precision_is_of_the_differences() -> None:
     assert fine.replications % runs.BATCH == 0
     for differences in fine.differences[1:]:
         found = differences["ettr"]
-        assert found is not None
         assert (found.ci95[1] - found.ci95[0]) / 2 <= 0.8 * half
 
 
@@ -204,8 +195,6 @@ def test_a_relative_precision_is_a_part_of_the_first() -> None:
     coarse = compare(by_interval()[:2], runs.FEWEST, processes=1)
     change = coarse.differences[1]["ettr"]
     mean = means(coarse.ensembles[0].rows)["ettr"]
-    assert change is not None
-    assert mean is not None
     part = (change.ci95[1] - change.ci95[0]) / 2 / mean
     for factor, is_enough in ((1.01, True), (0.99, False)):
         wanted = Precision(factor * part, relative=True)
@@ -254,7 +243,6 @@ def assert_coverage(covered: int, nominal: float = 0.95, slack: float = 0.0) -> 
 def test_difference_by_hand() -> None:
     """Differences of 1, 2, 3, 4, 5: mean 3, s = sqrt(2.5), t(0.975, 4) = 2.776, so 3 -/+ 1.963."""
     found = difference(ratios([11, 12, 13, 14, 15]), ratios([10, 10, 10, 10, 10]))
-    assert found is not None
     assert (found.mean, *found.ci95) == pytest.approx((3.0, 3.0 - 1.9632, 3.0 + 1.9632), abs=1e-4)
     assert found.resolved
 
@@ -264,7 +252,6 @@ def test_equal_denominators_give_the_difference_within_each_replication() -> Non
     rng = np.random.default_rng(1)
     first, second = rng.normal(5, 1, 20), rng.normal(4, 1, 20)
     found = difference(ratios(first, 2.0), ratios(second, 8.0))
-    assert found is not None
     apart = first / 2 - second / 8
     assert (found.mean, *found.ci95) == pytest.approx((apart.mean(), *(mean_interval(apart) or ())))
 
@@ -274,7 +261,6 @@ def test_difference_is_that_of_the_reported_ratios() -> None:
     rng = np.random.default_rng(2)
     a, b, c, d = rng.gamma(3.0, size=(4, 12))
     found = difference(ratios(a, b), ratios(c, d))
-    assert found is not None
     assert found.mean == pytest.approx(a.sum() / b.sum() - c.sum() / d.sum())
 
 
@@ -285,7 +271,6 @@ def test_interval_covers_for_correlated_normals() -> None:
     for _ in range(REPETITIONS):
         luck = rng.normal(0.0, 3.0, 5)
         found = difference(ratios(luck + rng.normal(1.5, 1.0, 5)), ratios(luck + rng.normal(1.0, 0.5, 5)))
-        assert found is not None
         covered += found.ci95[0] <= 0.5 <= found.ci95[1]
     assert_coverage(covered)
 
@@ -298,7 +283,6 @@ def test_interval_covers_for_ratios() -> None:
         bases = rng.gamma(8.0, 1 / 8.0, (2, 100))
         luck = rng.exponential(1.0, 100)
         found = difference(ratios(3 * bases[0] + luck, bases[0]), ratios(2 * bases[1] + luck, bases[1]))
-        assert found is not None
         covered += found.ci95[0] <= 1.0 <= found.ci95[1]
     assert_coverage(covered, slack=0.02)
 
@@ -317,7 +301,6 @@ def test_a_difference_of_zero_is_resolved_as_often_as_chance_says() -> None:
 def test_replications_to_resolve_is_the_smallest_number(mean: float, spread: float) -> None:
     """With n replications the half-width t s / sqrt(n) is below |d|, with n - 1 it is not; two are the fewest."""
     n = replications_to_resolve(mean, spread)
-    assert n is not None
 
     def half(number: int) -> float:
         return float(stats.t.ppf(0.975, number - 1)) * spread / math.sqrt(number)
@@ -362,7 +345,6 @@ def test_pairing_narrows_the_interval_of_a_real_difference() -> None:
     ]
     found = compare(variants, 32, processes=1)
     change = found.differences[1]["ettr"]
-    assert change is not None
     mine, theirs = (np.array([row["ettr"].amount / row["ettr"].base for row in of.rows]) for of in found.ensembles)
     unpaired = stats.t.ppf(0.975, 62) * math.sqrt((mine.var(ddof=1) + theirs.var(ddof=1)) / 32)
     assert (change.ci95[1] - change.ci95[0]) / 2 < unpaired / 2

@@ -12,13 +12,9 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.amounts import points_text
-from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
-from ettrick.analysis.results.models import CompareDocument
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import of_plain
-
-format_comparison = of_plain(typed_format_comparison, CompareDocument)
+from tests.typed import format_comparison
 
 DONE, NO, WRONG = 0, 1, 2
 

@@ -19,21 +19,14 @@ from typer.testing import CliRunner
 
 from ettrick.analysis.contest.runs import band, replicate
 from ettrick.analysis.page.chapters.listing import format_inventory
-from ettrick.analysis.page.chapters.run import format_run as typed_format_run
-from ettrick.analysis.results.models import RunDocument
-from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.terminal import ProgressBar
 from ettrick.cli import app
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import as_plain, of_plain
+from tests.typed import document, format_run
 
 if TYPE_CHECKING:
     from ettrick import sim
-
-document = as_plain(typed_document)
-
-format_run = of_plain(typed_format_run, RunDocument)
 
 
 def show(prepared: sim.Prepared, replications: int = 3, width: int = 120, draws: int = 0) -> str:

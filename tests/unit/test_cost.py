@@ -13,25 +13,18 @@ from hypothesis import strategies as st
 
 from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
-from ettrick.analysis.page.chapters.run import format_run as typed_format_run
 from ettrick.analysis.ratios import job_spending, ratios, spending
-from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import cost_of, energy_of
-from ettrick.analysis.results.run import document as typed_document
 from ettrick.sim import catalog
 from ettrick.sim.steps.hardware import NodePower
 from ettrick.sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
 from tests import report_sample
 from tests.cases import cases
 from tests.reference_tables import rows
-from tests.typed import as_plain, of_plain
+from tests.typed import document, format_run
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-document = as_plain(typed_document)
-
-format_run = of_plain(typed_format_run, RunDocument)
 
 OWNED = {"capex": 40_000, "years": 5}
 
@@ -47,7 +40,6 @@ PAIR = [{**TRAIN, "name": "large", "gpus": 64, "work": {"time": "12 h"}}, {**TRA
 def parts(prepared: sim.Prepared, *results: sim.Result) -> dict[str, Any]:
     """Return what a cost is made of."""
     content = cost_of(report_sample.tally(prepared, *results))
-    assert content is not None
     return content.model_dump(exclude_unset=True)
 
 
@@ -362,7 +354,6 @@ def test_document_adds_up_and_says_what_is_assumed() -> None:
     prepared = report_sample.prepare(power={"storage": "5 kW"})
     results = [sim.run(prepared, replication) for replication in range(3)]
     content = energy_of(report_sample.tally(prepared, *results))
-    assert content is not None
     parts = sum(content.nodes_j.values()) + content.network_j + content.storage_j + content.overhead_j
     assert parts == pytest.approx(content.total_j, rel=1e-12)
     ratios = [spending(prepared, result)["energy"].amount for result in results]
@@ -373,7 +364,6 @@ def test_document_adds_up_and_says_what_is_assumed() -> None:
             not STATES[STATE_OF_BUCKET[bucket]].measured and (energy > 0 or bucket == "repair")
         )
     assert "storage: not counted" not in assumed
-    assert content.node is not None
     assert content.node.measured
 
 
@@ -406,6 +396,5 @@ def test_energy_of_a_measured_run() -> None:
 def test_training_power_of_the_catalog_is_near_other_measurements() -> None:
     """A node of 8 H100 peaks at 8.4 kW (arXiv 2412.08602) and trains at 76 % of its 10.2 kW (arXiv 2506.14551)."""
     node = catalog.accelerators()["h100"].node
-    assert node is not None
     assert node.training < 8400
     assert node.training == pytest.approx(0.76 * 10_200, rel=0.05)

@@ -46,14 +46,12 @@ def observers(*names: str | dict[str, Any], **changes: Any) -> Observers:
 def mean(detection: Detection, fault: str, kind: str = "crash") -> float:
     """Return the mean time until a fault is noticed [s]."""
     detection_race = detection.detection_race(fault, kind)
-    assert detection_race is not None
     return detection_race.mean_value
 
 
 def sole(name: str | dict[str, Any], fault: str, kind: str = "crash") -> np.ndarray:
     """Return times after which one observer alone notices a fault [s], and nobody else does, shape (n,)."""
     detection_race = observers(name).detection_race(fault, kind)
-    assert detection_race is not None
     assert len(detection_race.observers) == 1
     drawn: np.ndarray = detection_race.observers[0].law.ppf((np.arange(20_000) + 0.5) / 20_000)
     return drawn
@@ -151,7 +149,6 @@ def test_stragglers_are_reported_a_few_times() -> None:
 def test_checks_find_a_share_of_what_computes_wrongly() -> None:
     """Checks find 70 % of silent corruption within an hour; the rest waits for a human."""
     detection_race = observers("sdc-check", human={"silent": "1 d"}).detection_race("corrupt", "corrupt")
-    assert detection_race is not None
     assert detection_race.shares() == pytest.approx({"sdc-check": 0.7, "human": 0.3})
     assert detection_race.mean_value == pytest.approx(0.7 * 3600 + 0.3 * 86_400)
 
@@ -159,13 +156,9 @@ def test_checks_find_a_share_of_what_computes_wrongly() -> None:
 def test_a_human_takes_a_quarter_of_an_hour() -> None:
     """What nobody covers is noticed after 15 min at the median, and 4 h at the 95th percentile."""
     detection_race = observers("slurm").detection_race("hang", "hang")
-    assert detection_race is not None
-    assert detection_race.human is not None
     assert detection_race.human.ppf_one(0.5) == pytest.approx(900)
     assert detection_race.human.ppf_one(0.95) == pytest.approx(4 * 3600, rel=0.01)
     silent = observers().detection_race("slow", "slow")
-    assert silent is not None
-    assert silent.human is not None
     assert silent.human.ppf_one(0.5) == pytest.approx(8 * 3600)
     assert silent.human.ppf_one(0.95) == pytest.approx(5 * 86_400, rel=0.01)
 
@@ -176,7 +169,6 @@ def test_who_sees_what_does_not_stop(name: str, kind: str) -> None:
     """While the job steps on, who waits for it to stop sees nothing, whatever part it is that has the fault."""
     seen = observers(name).detection_race("nic", kind)
     sees = {"node-agent": KINDS, "straggler": ("slow", "degrade"), "sdc-check": ("corrupt",)}.get(name, ())
-    assert seen is not None
     assert [observer.name for observer in seen.observers] == [name] * (kind in sees)
 
 
@@ -200,7 +192,6 @@ def test_the_earliest_wins() -> None:
     # Without the agent it is min(U(300, 500), 400): half below 400, with the mean 350.
     assert mean(detection, "host") == pytest.approx(0.3 * 2 + 0.7 * (0.5 * 350 + 0.5 * 400))
     detection_race = detection.detection_race("host", "crash")
-    assert detection_race is not None
     assert detection_race.shares() == pytest.approx(
         {"node-agent": 0.3, "slurm": 0.35, "collective-timeout": 0.35, "human": 0}
     )
@@ -228,11 +219,9 @@ def test_shipped_scenarios_ask_for_the_same_numbers() -> None:
         asked.append(purpose)
         return 0.5
 
-    assert detection_race is not None
     assert detection_race.draw(mark) == pytest.approx(300 * math.log(2))
     assert asked == ["detection"]
     fixed = Latency.model_validate({"time": "5 min"}).detection_race("gpu", "crash")
-    assert fixed is not None
     assert isinstance(fixed.observers[0].law, Fixed)
     assert fixed.fixed == 300
 

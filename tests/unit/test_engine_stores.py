@@ -377,7 +377,6 @@ def test_each_reading_has_its_own_chance() -> None:
     counts: Counter[tuple[bool, ...]] = Counter()
     for replication in range(trials):
         result = sim.run(one, replication, trace([(500, 0, 1)]), keeps_timeline=True)
-        assert result.timeline is not None
         times = [span.end - span.start for span in result.timeline.spans if span.bucket == restore]
         assert len(times) == 2
         counts[tuple(time < 20 + 1e-6 for time in times)] += 1
@@ -516,7 +515,6 @@ def test_the_store_never_idles_while_somebody_reads(number: int) -> None:
     one = shared_case(sizes=(2,) * 5)
     rows = [(float(start), 0, int(job)) for start, job in zip(starts, generator.permutation(5), strict=True)]
     result = sim.run(one, 0, trace(rows), keeps_timeline=True)
-    assert result.timeline is not None
     restore = sim.JOB_BUCKETS.index("restore")
     spans = sorted((span.start, span.end) for span in result.timeline.spans if span.bucket == restore)
     assert [start for start, _ in spans] == pytest.approx([start + 30 for start in starts], abs=SHARED_EXACT)

@@ -15,21 +15,17 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.contest.runs import replicate
-from ettrick.analysis.explain.explain import describe as typed_describe
-from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from ettrick.analysis.page.chapters.formula import converges as typed_converges
 from ettrick.analysis.page.chapters.formula import explained_formula
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.results.explained import ExplainDocument
 from ettrick.analysis.results.models import ClosedFormSummary
 from ettrick.analysis.results.run import _simulated as typed_simulated
-from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
-from ettrick.analysis.results.run import document as typed_document
 from ettrick.sim import Ratio
 from ettrick.sim.catalog import models
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import as_plain, of_plain
+from tests.typed import as_plain, describe, describe_closed_form, document, of_plain
+from tests.typed import format_explanation as _format_explanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,14 +37,6 @@ NO_FORM: dict[str, Any] = dict.fromkeys(("ettr", "form", "simulated", "waste", "
 }
 
 _simulated = as_plain(typed_simulated)
-
-describe = as_plain(typed_describe)
-
-describe_closed_form = as_plain(typed_describe_closed_form)
-
-document = as_plain(typed_document)
-
-_format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
 converges = of_plain(typed_converges, ClosedFormSummary)
 

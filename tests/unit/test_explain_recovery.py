@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.explain.explain import describe as typed_describe
-from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
-from ettrick.analysis.results.explained import ExplainDocument
 from ettrick.sim.catalog import recoveries, recovery
 from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.recovery import RECOVERIES
@@ -22,12 +19,9 @@ from ettrick.sim.scenario.law_model import LawModel
 from tests import report_sample
 from tests.cases import cases
 from tests.recovery_checks import mean_times
-from tests.typed import as_plain, of_plain
+from tests.typed import describe
+from tests.typed import format_explanation as _format_explanation
 from tests.unit.test_explain import numbers, strings
-
-describe = as_plain(typed_describe)
-
-_format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
 DAY = 86400
 

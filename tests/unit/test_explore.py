@@ -94,7 +94,6 @@ def test_sliders_of_times_multiply_what_is_stated(llama: Explorer) -> None:
     assert twice.jobs[0].detection_mean == pytest.approx(2 * llama.base.jobs[0].detection_mean, rel=1e-9)
     half = llama.setting(place(llama, "gpus", 8192)).prepared
     layout = half.scenario.jobs[0].parallelism
-    assert layout is not None
     assert (half.jobs[0].gpus, layout.tensor, layout.pipeline, layout.data) == (8192, 8, 16, 64)
     hour = llama.setting(place(llama, "interval0", 3600)).prepared.scenario.checkpoint.tiers[0]
     assert hour.interval == "1 h"
@@ -278,7 +277,6 @@ def test_ctrl_c_ends_it() -> None:
     code = "from ettrick.cli import app; app()"
     words = [sys.executable, "-c", code, "explore", "quickstart", "--no-open", "--set", "engine=events"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/\n", process.stdout.readline())
         process.stdout.readline()
         process.send_signal(signal.SIGINT)

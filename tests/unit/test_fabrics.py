@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -15,14 +13,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ettrick import sim
-from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, Topology, to_networkx
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Edges
 from ettrick.sim.cluster.fabric import DualPlane, downlinks, fewest_switches, uplinks
 from ettrick.sim.cluster.topology import Hosts, edges
 from tests.cases import cases
 from tests.harness import play, prepared, seconds
 from tests.intervals import Z
 from tests.property.common import examples
-from tests.topology_checks import CASES, cables_of, cluster_of, flow_between, most_cut, topology_of
+from tests.topology_checks import CASES, SMALL_PLANES, cluster_of, flow_between, members, topology_of, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,45 +73,10 @@ HPN: dict[str, Any] = {
     "core": {"oversubscription": 15},
 }
 
-SMALL: list[tuple[int, dict[str, Any]]] = [
-    (1, {"rails": 1, "segment": {"nodes": 1}, "radix": 4}),
-    (8, {"rails": 2, "segment": {"nodes": 4}, "radix": 8}),
-    (10, {"rails": 2, "segment": {"nodes": 4}, "radix": 16, "spine": {"oversubscription": 2}}),
-    (12, {"rails": 1, "segment": {"nodes": 4}, "radix": 8, "spine": {"switches": 3}}),
-    (8, {"rails": 1, "segment": {"nodes": 4}, "uplink": "400 Gb/s", "radix": 8}),
-    (16, {"rails": 1, "segment": {"nodes": 4}, "radix": 8, "spine": {"segments": 2}, "core": {}}),
-    (
-        18,
-        {
-            "rails": 2,
-            "segment": {"nodes": 4},
-            "radix": 16,
-            "spine": {"segments": 2, "oversubscription": 2},
-            "core": {"oversubscription": 4},
-        },
-    ),
-    (
-        32,
-        {
-            "rails": 1,
-            "segment": {"nodes": 8},
-            "uplink": "400 Gb/s",
-            "radix": 16,
-            "spine": {"segments": 2},
-            "core": {"oversubscription": 2},
-        },
-    ),
-]
-
 
 def fabric(**parameters: Any) -> DualPlane:
     """Validate parameters as a file would be."""
     return DualPlane.model_validate({"use": "dual-plane", **parameters})
-
-
-def gpus(rails: int) -> int:
-    """Return GPUs per node that fit the rails of the small cases."""
-    return 8 if 8 % rails == 0 else rails
 
 
 def test_pod_of_hpn_has_its_published_size() -> None:
@@ -132,50 +95,17 @@ def test_pod_of_hpn_has_its_published_size() -> None:
         fabric(**{**HPN, "spine": {"segments": 16, "oversubscription": 1.067}}).check(Hosts(16 * 128, 8))
 
 
-@cases(("nodes", "parameters"), SMALL, ids=str)
-def test_every_nic_has_one_cable_to_each_plane_and_planes_are_apart(nodes: int, parameters: dict[str, Any]) -> None:
-    """Two ports of half the NIC's bandwidth end on the two switches of the pair, which no path of switches joins."""
-    kind = fabric(**parameters)
-    topology = topology_of(kind, Hosts(nodes, gpus(kind.rails)))
-    cables = edges(topology)
-    switches: nx.Graph[int] = nx.Graph()
-    switches.add_nodes_from(range(nodes, nodes + sum(topology.counts[part] for part in ("leaf", "spine", "core"))))
-    upper = cables.tier > 0
-    switches.add_edges_from(zip(cables.lower[upper].tolist(), cables.upper[upper].tolist(), strict=True))
-    planes = list(nx.connected_components(switches))
-    assert len(planes) == 2
-    assert len(planes[0]) == len(planes[1])
-    plane = {vertex: number for number, members in enumerate(planes) for vertex in members}
-    leaves: dict[tuple[int, int], list[int]] = {}
-    for low, high, tier, rail, bandwidth in cables_of(topology).elements():
-        if tier == 0:
-            leaves.setdefault((low, rail), []).append(high)
-            assert bandwidth == GB_200
-    assert leaves.keys() == {(node, rail) for node in range(nodes) for rail in range(kind.rails)}
-    assert all(sorted(plane[leaf] for leaf in pair) == [0, 1] for pair in leaves.values())
-    for (node, rail), pair in leaves.items():
-        same = node // kind.segment.nodes * kind.segment.nodes
-        assert sorted(pair) == sorted(leaves[same, rail]), "all hosts of a segment share the pair of a rail"
-
-
-@cases(("nodes", "parameters"), [*SMALL, (2 * 15 * 128, HPN)], ids=str)
-def test_switches_keep_within_their_ports(nodes: int, parameters: dict[str, Any]) -> None:
-    """A cable takes as many ports as its bandwidth is a multiple of a port's; counts, tiers and ends agree."""
-    kind = fabric(**parameters)
-    topology = topology_of(kind, Hosts(nodes, gpus(kind.rails)))
+@cases("case", [*SMALL_PLANES, {"nodes": 2 * 15 * 128, "fabric": HPN}], ids=str)
+def test_switches_of_planes_keep_within_their_ports(case: dict[str, Any]) -> None:
+    """A cable takes as many ports as its bandwidth is a multiple of a port's; no switch is left out."""
+    kind, hosts = fabric(**case["fabric"]), Hosts(case["nodes"], 8)
+    topology = topology_of(kind, hosts)
     cables = edges(topology)
     ports = np.bincount(np.concatenate((cables.lower, cables.upper)), weights=np.tile(cables.bandwidth / GB_200, 2))
-    assert ports[nodes:].max() <= kind.radix
-    names = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
-    assert np.bincount(cables.tier, minlength=3).tolist() == [topology.counts[name] for name in names]
-    assert np.all(np.diff(cables.tier) >= 0)
-    for tier, (below, above) in enumerate((("node", "leaf"), ("leaf", "spine"), ("spine", "core"))):
-        here = cables.tier == tier
-        assert np.isin(cables.lower[here], np.asarray(topology.vertices(below))).all()
-        assert np.isin(cables.upper[here], np.asarray(topology.vertices(above))).all()
-    used = np.unique(np.concatenate((cables.lower, cables.upper)))
-    assert used.size == sum(topology.counts[part] for part in ("node", "leaf", "spine", "core"))
-    assert (set(FABRIC_PARTS) | {"pod"}) - {"transceiver"} == set(kind.counts(Hosts(nodes, gpus(kind.rails))))
+    assert ports.min() > 0
+    assert ports[hosts.nodes :].max() <= kind.radix
+    assert ports.size == sum(topology.counts[part] for part in ("node", "leaf", "spine", "core"))
+    assert (set(FABRIC_PARTS) | {"pod"}) - {"transceiver"} == set(kind.counts(hosts))
 
 
 @cases(
@@ -221,35 +151,6 @@ def test_levels_equal_maximum_flow(
     if topology.counts["pod"] > 1:
         pod = np.sum(topology.domains["pod"] == 0) * kind.rails
         assert flow_between(topology, "pod", 0, 1) == pytest.approx(pod * topology.bandwidth["cluster"])
-
-
-@pytest.mark.parametrize(("nodes", "parameters"), SMALL, ids=str)
-def test_disjoint_paths_are_a_lower_bound(nodes: int, parameters: dict[str, Any]) -> None:
-    """No two leaf switches of a plane are joined by fewer vertex-disjoint paths (Menger), and some by no more."""
-    kind = fabric(**parameters)
-    hosts = Hosts(nodes, gpus(kind.rails))
-    topology = topology_of(kind, hosts)
-    cables = edges(topology)
-    graph: nx.Graph[int] = nx.Graph()
-    upper = cables.tier > 0
-    graph.add_edges_from(zip(cables.lower[upper].tolist(), cables.upper[upper].tolist(), strict=True))
-    paths = [
-        nx.node_connectivity(graph, one, other)
-        for one, other in combinations(topology.vertices("leaf"), 2)
-        if nx.has_path(graph, one, other)
-    ]
-    assert kind.disjoint_paths(hosts) == min(paths, default=kind.disjoint_paths(hosts))
-
-
-@pytest.mark.parametrize("reroute", ["none", "scale_up"])
-@pytest.mark.parametrize(("nodes", "parameters"), [case for case in SMALL if case[0] <= 16], ids=str)
-def test_one_failure_cuts_off_what_a_search_finds(nodes: int, parameters: dict[str, Any], reroute: str) -> None:
-    """Every single NIC, cable, transceiver and switch is taken out in turn: only a NIC costs a host."""
-    kind = fabric(reroute=reroute, **parameters)
-    hosts = Hosts(nodes, gpus(kind.rails))
-    topology = topology_of(kind, hosts)
-    for part in FABRIC_PARTS:
-        assert kind.nodes_behind(part, hosts) == most_cut(topology, part), part
 
 
 @cases(
@@ -399,11 +300,6 @@ def test_a_synchronous_job_runs_at_its_slowest_pool() -> None:
 NIC_400 = 400e9 / 8
 
 
-def tree(nodes: int, **fabric: Any) -> ClusterSpec:
-    """Return hosts of eight GPUs, all alike, joined by a fat tree."""
-    return ClusterSpec.model_validate({"nodes": nodes, "fabric": {"use": "fat-tree", **fabric}})
-
-
 @cases("number", range(len(CASES["fat-tree"])))
 def test_switches_keep_within_their_ports_and_reach_all_they_must(number: int, tmp_path: Path) -> None:
     """No switch has more cables than ports, and each leaf has a cable to every spine of its pod and no other."""
@@ -462,26 +358,8 @@ def test_links_of_a_tier_are_spread_evenly() -> None:
 def test_bisection_equals_oversubscription(shape: dict[str, Any], pod_share: int, cluster_share: int) -> None:
     """Max flow out of a leaf group, and of a pod, is its NICs' bandwidth over the product of the ratios."""
     topology = tree(64, leaf={"nodes": 8}, radix=32, **shape).build()
-    graph: Any = to_networkx(topology)
-
-    def flow(domain: str, sender: int, receiver: int) -> float:
-        """Flow from all hosts of one domain to all of another; hosts carry no transit: they are only ends."""
-        directed: nx.DiGraph[Any] = nx.DiGraph()
-        for one, other, data in graph.edges(data=True):
-            low, high = min(one, other), max(one, other)
-            if low >= topology.nodes:
-                directed.add_edge(low, high, capacity=data["bandwidth"])
-                directed.add_edge(high, low, capacity=data["bandwidth"])
-            elif topology.domains[domain][low] == sender:
-                directed.add_edge(low, high, capacity=data["bandwidth"])
-                directed.add_edge("from", low)
-            elif topology.domains[domain][low] == receiver:
-                directed.add_edge(high, low, capacity=data["bandwidth"])
-                directed.add_edge(low, "to")
-        return float(nx.maximum_flow_value(directed, "from", "to"))
-
-    assert flow("leaf", 0, 1) == pytest.approx(8 * 8 * NIC_400 / pod_share)
-    assert flow("pod", 0, 3) == pytest.approx(16 * 8 * NIC_400 / cluster_share)
+    assert flow_between(topology, "leaf", 0, 1) == pytest.approx(8 * 8 * NIC_400 / pod_share)
+    assert flow_between(topology, "pod", 0, 3) == pytest.approx(16 * 8 * NIC_400 / cluster_share)
     assert topology.bandwidth["pod"] == pytest.approx(NIC_400 / pod_share)
     assert topology.bandwidth["cluster"] == pytest.approx(NIC_400 / cluster_share)
 
@@ -495,28 +373,22 @@ def test_oversubscription_beyond_the_cluster_slows_no_node() -> None:
     assert levels[65] == {"leaf": NIC_400, "pod": NIC_400 / 2, "cluster": NIC_400 / 8}
 
 
-def taken(topology: Topology, part: str, unit: int) -> list[int]:
-    """Return the nodes that one failed unit takes."""
-    offsets, nodes = topology.members(part)
-    return [int(node) for node in nodes[offsets[unit] : offsets[unit + 1]]]
-
-
 def test_failed_parts_take_their_nodes() -> None:
     """A leaf switch takes its whole group whichever rail it serves, a rack its nodes, a spine or core nobody."""
     fabric = {"use": "fat-tree", "leaf": {"nodes": 8}, "spine": {"leaf_groups": 2}, "core": {}}
     shared = {"rack": {"nodes": 3}, "pdu": {"racks": 4}, "cooling": {"racks": 2}}
     topology = ClusterSpec.model_validate({"nodes": 20, **shared, "fabric": fabric}).build()
-    assert taken(topology, "gpu", 17) == [2]
-    assert taken(topology, "nic", 8) == taken(topology, "cable_node_leaf", 8) == [1]
+    assert members(topology, "gpu", 17) == [2]
+    assert members(topology, "nic", 8) == members(topology, "cable_node_leaf", 8) == [1]
     for switch in range(8, 16):
-        assert taken(topology, "leaf", switch) == list(range(8, 16))
-    assert taken(topology, "leaf", 23) == [16, 17, 18, 19]
-    assert taken(topology, "rack", 6) == [18, 19]
-    assert taken(topology, "pod", 1) == [16, 17, 18, 19]
-    assert taken(topology, "pdu", 1) == list(range(12, 20))
-    assert [taken(topology, "cooling", unit) for unit in (0, 3)] == [list(range(6)), [18, 19]]
+        assert members(topology, "leaf", switch) == list(range(8, 16))
+    assert members(topology, "leaf", 23) == [16, 17, 18, 19]
+    assert members(topology, "rack", 6) == [18, 19]
+    assert members(topology, "pod", 1) == [16, 17, 18, 19]
+    assert members(topology, "pdu", 1) == list(range(12, 20))
+    assert [members(topology, "cooling", unit) for unit in (0, 3)] == [list(range(6)), [18, 19]]
     # Two transceivers to a cable: those of the access cables come first, and take a node each; no other does.
-    assert [taken(topology, "transceiver", unit) for unit in (0, 1, 15, 16, 319)] == [[0], [0], [0], [1], [19]]
+    assert [members(topology, "transceiver", unit) for unit in (0, 1, 15, 16, 319)] == [[0], [0], [0], [1], [19]]
     assert topology.members("transceiver").nodes.size == 2 * 160
     for part in ("spine", "core", "cable_leaf_spine", "cable_spine_core"):
         assert topology.members(part).nodes.size == 0
@@ -535,12 +407,12 @@ def test_the_only_spine_leaves_the_leaf_switch_that_counts_most() -> None:
     """What hangs together with most access cables goes on, the first of equals; all others are cut off."""
     only = {"rails": 1, "leaf": {"nodes": 4}, "spine": {"switches": 1, "oversubscription": 2}, "radix": 16}
     cluster = ClusterSpec.model_validate({"nodes": 10, "gpus_per_node": 1, "fabric": {"use": "fat-tree", **only}})
-    assert taken(cluster.build(), "spine", 0) == [4, 5, 6, 7, 8, 9]
+    assert members(cluster.build(), "spine", 0) == [4, 5, 6, 7, 8, 9]
     assert cluster.nodes_behind("spine") == 6
     assert cluster.nodes_behind("cable_leaf_spine") == 0, "there are two cables to each leaf switch"
     single = only | {"spine": {"oversubscription": 4}}
     cluster = ClusterSpec.model_validate({"nodes": 10, "gpus_per_node": 1, "fabric": {"use": "fat-tree", **single}})
-    assert [taken(cluster.build(), "cable_leaf_spine", unit) for unit in range(3)] == [
+    assert [members(cluster.build(), "cable_leaf_spine", unit) for unit in range(3)] == [
         [0, 1, 2, 3],
         [4, 5, 6, 7],
         [8, 9],

@@ -191,7 +191,6 @@ def test_windows_and_larger_sizes_add_up() -> None:
 def test_names_of_slices(name: str, words: str) -> None:
     """A slice has the label of its metric and says of whom it is; studies take it."""
     found = Slice.parse(name)
-    assert found is not None
     assert found.name == name
     whole = METRICS[found.metric]
     assert METRICS[name].label == whole.label + words
@@ -270,10 +269,8 @@ def test_growth_of_a_queue() -> None:
         tries, hits, false = sample(400), 0, 0
         for _ in range(tries):
             growth = growth_of([line(0.5, noise()) for _ in range(replications)])
-            assert growth is not None
             hits += growth.ci95[0] <= 0.5 * DAY <= growth.ci95[1]
             still = growth_of([line(0.0, noise()) for _ in range(replications)])
-            assert still is not None
             false += still.saturated
         assert hits > 0.95 * tries
         assert false < 0.05 * tries
@@ -413,7 +410,6 @@ def test_named_jobs_are_jobs_of_the_fleet(beside: Prepared) -> None:
     assert train.jobs == 1
     assert train.metrics["ettr"].mean == pytest.approx(own.metrics["ettr"].mean)
     research = fleet.tenants["research"].held_share
-    assert run.metrics["allocation"].mean is not None
     assert research == pytest.approx(train.gpu_s / (run.metrics["allocation"].mean * fleet.owned_gpu_s))
     ratios = [research / (5 / 8), (1 - research) / (3 / 8)]
     jain = run.metrics["fairness"].mean
@@ -461,7 +457,6 @@ def test_failures_of_jobs_by_size(scenario: str) -> None:
     assert mttf.mean_ci95 == pytest.approx((mttf.mean * low, mttf.mean * high))  # type: ignore[operator]
     assert sizes["1"].metrics["mttf"].method != "gamma"  # one failure stops all small jobs of a node
     none = found("same.yaml", 1, "failures=[]").fleet
-    assert none is not None
     assert none.by["size"]["8"].mttf_expected_s is None
     assert none.by["size"]["8"].metrics["mttf"].lower_bound95 is not None
 
@@ -474,10 +469,10 @@ def test_ledger_closes_in_each_window(scenario: str) -> None:
     assert len(spent) == 120
 
 
-@cases("replications, method, intervals", [(8, "t", "replications"), (1, "batch means", "batch means")])
-def test_intervals(scenario: str, replications: int, method: str, intervals: str) -> None:
+@cases("replications, days, method, intervals", [(8, 3, "t", "replications"), (1, 10, "batch means", "batch means")])
+def test_intervals(scenario: str, replications: int, days: int, method: str, intervals: str) -> None:
     """Eight replications are a sample; of one, its batches are, where they are not too alike."""
-    run = found(scenario, replications, "horizon=10 d")
+    run = found(scenario, replications, f"horizon={days} d")
     assert run.fleet.intervals == intervals
     known = {name: summary for name, summary in run.metrics.items() if summary.mean_ci95 is not None}
     assert "ettr" in known
@@ -505,25 +500,20 @@ recovery: {{use: full-restart, initialize: 0 s}}
     assert run.metrics["wait_first"].mean is not None
     assert "500 recorded jobs" in format_run(run, sim.prepare(sim.load(str(tmp_path / "log.yaml"))))
     over = found(str(tmp_path / "log.yaml"), 1, "warmup=5 d").fleet  # all of it ends in the warm-up
-    assert over is not None
     assert over.jobs == 0
     cut = found(str(tmp_path / "log.yaml"), 1, "horizon=5 h").fleet
-    assert cut is not None
-    assert cut.growth is not None
     assert cut.growth.saturated
 
 
 def test_saturation_has_no_means(scenario: str) -> None:
     """Where more work arrives than is done there is a rate of growth, and nothing that depends on the queue."""
     run = found(scenario, 1, "streams.0.load=8", "scheduler={use: fifo}")
-    assert run.fleet.growth is not None
     assert run.fleet.growth.saturated
     assert all(summary.mean is None for name, summary in run.metrics.items() if METRICS[name].is_of_queue)
     assert run.metrics["occupancy"].mean is not None
     assert run.fleet.by["size"]["8"].metrics["wait_first"].mean is None
     assert any("the queue grows by" in note for note in run.notes)
     calm = found(scenario, 2).fleet
-    assert calm is not None
     assert not (calm.growth is not None and calm.growth.saturated)
 
 
@@ -559,7 +549,6 @@ def test_fleets_side_by_side(scenario: str, tmp_path: Path) -> None:
     report = report_of(out)
     assert [section.key for section in report.sections][:3] == ["comparison", "the-cluster-over-time", "waits-by-size"]
     (waits,) = (item for item in report.sections[2].items if getattr(item, "key", "") == "wait-by-size")
-    assert waits.table is not None
     assert [column.head for column in waits.table.columns] == ["GPUs", "fifo", "easy", "easy − fifo"]
     means = [variants[f"scheduler.use={use}"]["fleet"]["by"]["size"]["1"]["metrics"]["wait_first"]["mean"]
              for use in ("fifo", "easy")]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -30,6 +30,7 @@ from ettrick.sim.formulas.goodput import (
 from tests.cases import cases
 from tests.intervals import Z
 from tests.oracle.theory.multilevel import multilevel_shares
+from tests.property.common import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +144,7 @@ def fixed(rate: float, share: float, restart: float, downtime: float = 0.0, stor
     st.lists(st.tuples(st.floats(0.01, 1.0), TIMES, TIMES, st.integers(0, 2)), min_size=1, max_size=5),
     st.floats(0.0, 60.0),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_shares_are_shares(rate: float, rows: list[tuple[float, float, float, int]], write: float) -> None:
     """Whatever the classes and stores, no share is negative and all sum to 1; expansions sum to 1 at every order."""
     whole = sum(row[0] for row in rows)
@@ -242,7 +243,7 @@ def test_what_cannot_be_is_refused(change: dict[str, float], words: str) -> None
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1), st.floats(1, 3), st.floats(-1, 1))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_expansions_are_power_series(a: float, b: float, c: float, d: float) -> None:
     """Sum, product, quotient, decay and its mean agree with their values at a small scale to the third order."""
     scale = 1e-3

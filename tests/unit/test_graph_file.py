@@ -28,6 +28,7 @@ from ettrick.sim.cluster import (
 from ettrick.sim.cluster.fabric import DualPlane
 from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
+from tests.pace import sample
 from tests.report_sample import (
     Document,
     add,
@@ -42,7 +43,7 @@ from tests.report_sample import (
     vertex,
     written,
 )
-from tests.topology_checks import cables_of, flow_between, most_cut, topology_of
+from tests.topology_checks import cables_of, check_topology, flow_between, topology_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -349,26 +350,23 @@ def cluster_of(kind: GraphFile, hosts: Hosts) -> ClusterSpec:
     return ClusterSpec.model_validate({"nodes": hosts.nodes, "gpus_per_node": hosts.gpus, "fabric": fabric})
 
 
-def test_one_failure_cuts_off_what_a_search_finds(tmp_path: Path) -> None:
-    """In random networks each unit of each part is taken out in turn; the worst loss is the one that is told."""
+def test_random_networks_pass_the_harness(tmp_path: Path) -> None:
+    """Of each part of random networks that are whole every unit is taken out in turn, and all else holds too."""
     compared: Counter[str] = Counter()
-    for seed in range(150):
+    for seed in range(sample(150)):
         graph, nodes, rails = clos(seed)
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        path = written(folder, graph, ".json")
+        if not nx.is_connected(graph):
+            continue
+        path = written(tmp_path, graph, ".json").rename(tmp_path / f"{seed}.json")
         hosts = Hosts(nodes, rails)
         for reroute in ("none", "scale_up") if rails > 1 else ("none",):
             kind = imported(path, rails=rails, reroute=reroute)
             try:
-                topology = topology_of(kind, hosts)
+                kind.check(hosts)
             except RuleError:  # in pieces, or with switches that nothing is joined to
                 continue
-            cluster = cluster_of(kind, hosts)
-            for part in FABRIC_PARTS:
-                expected = most_cut(topology, part)
-                assert cluster.nodes_behind(part) == expected, (seed, part, reroute)
-                compared[part] += expected > 0
+            topology = check_topology(cluster_of(kind, hosts))
+            compared.update(part for part in FABRIC_PARTS if topology.members(part).nodes.size)
     assert min(compared[part] for part in FABRIC_PARTS) >= 3
 
 

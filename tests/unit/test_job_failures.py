@@ -16,6 +16,7 @@ from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import exactly, losses, play, prepared, seconds
 from tests.intervals import Z
+from tests.pace import sample
 from tests.unit.test_effects import NEVER, SHRINK, cause, nodes, slow
 
 # ----------------------------------------
@@ -132,7 +133,7 @@ def test_bugs_over_healthy_work_are_a_poisson_process() -> None:
         {"use": "component", "name": "crash", "part": "node", "rate": "0.5 per node-h"},
     ]
     one = case(*sources, jobs=[{"name": "job", "gpus": 2, "work": {"time": "40 h"}}], horizon="60 d")
-    replications = 120
+    replications = sample(120)
     met = []
     for replication in range(replications):
         job = sim.run(one, replication).jobs[0]

@@ -250,4 +250,4 @@ PARTS = [
     parts("node: {stock: §-1, lead: 1 d}", "parts.node.stock: "),
 ]
 
-CASES = [*REPAIRS, *PLANNED, *SPARES, *STATIONARY, *HEALTH, *PARTS]
+CASES = [*REPAIRS, *WINDOWS, *PLANNED, *SPARES, *STATIONARY, *HEALTH, *PARTS]
