@@ -90,7 +90,7 @@ def find(name: str) -> Path:
     return locate(name, shipped("scenarios"), "scenario")
 
 
-def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
+def locate(name: str, files: Mapping[str, Path], noun: str) -> Path:
     """Return a file: a path, or the one that is known by this name.
 
     Raises
@@ -98,11 +98,11 @@ def locate(name: str, known: Mapping[str, Path], noun: str) -> Path:
     ScenarioError
         If there is no such file.
     """
-    found = yamlfile.known_file(Path(name), name, known)
-    if found is None:
-        rule = f"no such file, and no {noun} of this name{yamlfile.suggest(name, known)}"
+    path = yamlfile.known_file(Path(name), name, files)
+    if path is None:
+        rule = f"no such file, and no {noun} of this name{yamlfile.suggest(name, files)}"
         raise ScenarioError([str(yamlfile.DocumentError(yamlfile.Mark(name), "", rule))])
-    return found
+    return path
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,12 @@ def template(path: str | Path) -> Template:
     ScenarioError
         If the file, or one that it extends, cannot be read or is not strict YAML.
     """
-    found = find(str(path))
+    file = find(str(path))
     try:
-        document = yamlfile.extend(found, shorthand=_SHORTHAND, catalog=building_blocks)
+        document = yamlfile.extend(file, shorthand=_SHORTHAND, catalog=building_blocks)
     except yamlfile.DocumentError as error:
         raise ScenarioError([str(error)]) from None
-    return Template(document, found.parent.absolute())
+    return Template(document, file.parent.absolute())
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
@@ -190,7 +190,9 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
     texts = [_with_use(text) for text in overrides]
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
-    added = max((position for position, found in enumerate(places) if found == (presets.FROM_PRESET, True)), default=-1)
+    added = max(
+        (position for position, target in enumerate(places) if target == (presets.FROM_PRESET, True)), default=-1
+    )
 
     def rank(position: int) -> tuple[bool, int]:
         place, chooses = places[position]
@@ -276,8 +278,8 @@ def _about_detection(lines: list[str], document: YamlDocument, data: Table) -> l
     A preset brings it: while the name of the recovery is wrong, it is unknown whether it is missing.
     """
     missing = complaints.line(document, ("detection",), "is missing")
-    known = complaints.names_of(kinds_at(Scenario, data, ("recovery",)))
-    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in known:
+    names = complaints.names_of(kinds_at(Scenario, data, ("recovery",)))
+    if "recovery" in data and value_at(data, ("recovery", "use"), "") not in names:
         return [line for line in lines if not line.startswith(missing)]
     hint = "; a recovery preset would bring it)"
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
@@ -322,8 +324,8 @@ def _drop_leftover(model: type[BaseModel], data: Table, path: Keys) -> None:
         holder = holder[step]
     kinds = kinds_at(model, data, path[:-1])
     chosen = [kind for kind in kinds if holder.get(tag_of(kind)[0]) in tag_of(kind)[1]]
-    known = {name for kind in kinds for name in kind.model_fields}
-    if chosen and path[-1] in known - set(chosen[0].model_fields):
+    fields = {name for kind in kinds for name in kind.model_fields}
+    if chosen and path[-1] in fields - set(chosen[0].model_fields):
         del holder[path[-1]]
 
 
@@ -341,21 +343,21 @@ def _unknown_words(scenario: Scenario) -> list[tuple[Keys, str]]:
         counts = scenario.cluster.counts()
     except ValueError:  # a cluster that cannot be built is for examine to explain
         return []
-    found: list[tuple[Keys, str]] = []
+    unknown: list[tuple[Keys, str]] = []
     for index, source in enumerate(scenario.failures):
         path: Keys = ("failures", index)
         if isinstance(source, Bundle):
             if isinstance(source.scale, dict):
                 causes = catalog.causes(source.use)
                 words = [name for name in source.scale if name not in causes]
-                found += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
+                unknown += [((*path, "scale", name), catalog.unknown("cause", name, causes)) for name in words]
         elif isinstance(source, Replay):
-            found += _missing_files(source, path)
+            unknown += _missing_files(source, path)
         else:
-            found += _unknown_parts(source, path, counts)
+            unknown += _unknown_parts(source, path, counts)
     for index, stream in enumerate(scenario.streams):
-        found += _missing_files(stream, ("streams", index))
-    return found
+        unknown += _missing_files(stream, ("streams", index))
+    return unknown
 
 
 def _missing_files(reader: BaseModel, path: Keys) -> list[tuple[Keys, str]]:
@@ -370,13 +372,13 @@ def _missing_files(reader: BaseModel, path: Keys) -> list[tuple[Keys, str]]:
 
 def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
     """Return path and rule of each part that a source names and the cluster does not have."""
-    known = {**counts, "cluster": 1}
+    parts = {**counts, "cluster": 1}
     part = getattr(source, "part", None)
     rate = getattr(source, "rate", None)
-    if part is not None and part not in known:
-        return [((*path, "part"), catalog.unknown("part", part, known))]
-    if part is not None and rate is not None and rate.of not in ("", *known):
-        return [((*path, "rate"), catalog.unknown("part", rate.of, known))]
+    if part is not None and part not in parts:
+        return [((*path, "part"), catalog.unknown("part", part, parts))]
+    if part is not None and rate is not None and rate.of not in ("", *parts):
+        return [((*path, "rate"), catalog.unknown("part", rate.of, parts))]
     return []
 
 
@@ -432,10 +434,10 @@ def load_cluster(path: str | Path, overrides: Iterable[str] = ()) -> ClusterSpec
     data = completed(model, document, {yamlfile.dotted((*above, "fabric")): "fat-tree"})
     locate_files(data, document, found_at.parent, ((*above, "fabric"),))
     try:
-        found = model.model_validate(data)
+        described = model.model_validate(data)
     except ValidationError as error:
         raise ScenarioError(complaints.complaints(model, document, data, error)) from None
-    cluster = found.cluster if isinstance(found, _Holder) else found
+    cluster = described.cluster if isinstance(described, _Holder) else described
     assert isinstance(cluster, ClusterSpec)
     if cluster.nodes is None and not cluster.pools:
         if not is_scenario:
@@ -539,10 +541,10 @@ def inventory_of_plugins() -> dict[str, dict[str, str]]:
 def _of_plugin(plugin: plugins.Plugin, alike: tuple[Data, ...]) -> str:
     """Return a line about what another package brings, with that, or why it cannot be used."""
     try:
-        said = _first_line(plugins.load(plugin, alike)) if alike else plugin.entry.value
+        line = _first_line(plugins.load(plugin, alike)) if alike else plugin.entry.value
     except plugins.PluginError as error:
         return str(error)
-    return f"{said} ({plugin.package})"
+    return f"{line} ({plugin.package})"
 
 
 def _first_line(value: Data) -> str:
@@ -567,9 +569,9 @@ def _described(path: Path) -> str:
 
 def _source(path: Path) -> str:
     """Return the source of a file: that which its comments name, or that of what it builds on."""
-    found = _stated(path)
-    if found:
-        return found
+    source = _stated(path)
+    if source:
+        return source
     data = yamlfile.load(path).data
     if "scenario" in data:
         return _source(shipped("scenarios")[data["scenario"]])
@@ -584,9 +586,9 @@ def _stated(path: Path) -> str:
         return ""
     following = itertools.takewhile(lambda line: line.lstrip().startswith("#"), lines[start:])
     text = " ".join(line.lstrip(" #") for line in following)
-    found = _SOURCE.match(text)
-    assert found is not None, "a source"
-    return _ADDRESS.sub("", found["text"])
+    match = _SOURCE.match(text)
+    assert match is not None, "a source"
+    return _ADDRESS.sub("", match["text"])
 
 
 def _comment(path: Path) -> str:

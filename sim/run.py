@@ -133,12 +133,12 @@ def run(
 @contextlib.contextmanager
 def _seldom_collected() -> Iterator[None]:
     """Look for garbage a hundred times less often: next to nothing of a replication is before its end."""
-    first, *others = gc.get_threshold()
-    gc.set_threshold(100 * first, *others)
+    first, *older = gc.get_threshold()
+    gc.set_threshold(100 * first, *older)
     try:
         yield
     finally:
-        gc.set_threshold(first, *others)
+        gc.set_threshold(first, *older)
 
 
 # Scenarios that differ in policies alone have the same failures: they are drawn once.

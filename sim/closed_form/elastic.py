@@ -35,9 +35,9 @@ _RARE = 1e-4
 
 def elastic_form(prepared: Prepared) -> Callable[[PreparedJob], dict[str, float]]:
     """Return the function from a job to its expected shares [-], for a recovery that has absences."""
-    recovery, one = prepared.recovery, prepared.jobs[0]
+    recovery, first = prepared.recovery, prepared.jobs[0]
     # A replica that lost a process but no node does not wait for one.
-    taking = min(_mtti(prepared, one, _sends_away) / _mtti(prepared, one, takes_nodes), 1.0)
+    taking = min(_mtti(prepared, first, _sends_away) / _mtti(prepared, first, takes_nodes), 1.0)
     taking = taking if math.isfinite(taking) else 0.0
     wait = _wait(prepared) * taking
     leaving = {job.nodes: _leaving(prepared, job) for job in prepared.jobs}
@@ -66,7 +66,7 @@ def _elastic(
     if redundant is not None:
         breach, needed = redundant.breach(absent, job.replicas, job.stages)
         pace, fewest = 1 - redundant.overhead, job.parts - needed
-    found = elastic_shares(
+    shares = elastic_shares(
         periodic.stepping(Pace(pace, job.step_time / pace)),
         periodic.stall,
         mtti,
@@ -83,18 +83,18 @@ def _elastic(
         others=job.mtti / (1 - leaving) if leaving < 1 else math.inf,
         breach=breach,
     )
-    kept = 1.0
+    retained = 1.0
     if redundant is not None:
         # What the whole job does, over the stages that are there: while it steps, and not in the stall of an absence.
         work = job.plan.work if job.plan is not None else None
         meanwhile = 1 - share_in_place(1 / (mtti * job.parts), max(away + wait - times.stall, 0.0))
-        kept = pace * redundant.mean_pace(meanwhile, job.replicas, job.stages, work) / (1 - meanwhile)
+        retained = pace * redundant.mean_pace(meanwhile, job.replicas, job.stages, work) / (1 - meanwhile)
     elif (job.keeps_batch or recovery.reroutes) and job.plan is not None:
-        kept = _kept(job, job.plan, absent, times.fewest, reroutes=recovery.reroutes)
-    if kept != 1:
-        found["degraded"] = (1 - kept) * found["productive"]
-        found["productive"] *= kept
-    return found
+        retained = _kept(job, job.plan, absent, times.fewest, reroutes=recovery.reroutes)
+    if retained != 1:
+        shares["degraded"] = (1 - retained) * shares["productive"]
+        shares["productive"] *= retained
+    return shares
 
 
 def narrow_form(
@@ -116,24 +116,26 @@ def narrow_form(
     """
     recovery: Any = prepared.recovery
     rows = repairs_by_cause(prepared.with_sources(tuple(filter(narrows(prepared), prepared.sources))))
-    rate = sum(each for each, _ in (rows or {}).values())
+    rate = sum(source_rate for source_rate, _ in (rows or {}).values())
     if rows is None:
         return None
 
     def found(job: PreparedJob) -> dict[str, float]:
-        known = shares(job)
+        full = shares(job)
         if not rate:
-            return known
-        repair = sum(each * seconds for each, seconds in rows.values()) / rate
+            return full
+        repair = sum(source_rate * seconds for source_rate, seconds in rows.values()) / rate
         paces, lost = recovery.paces, rate * job.nodes
         law = domain_law(recovery.tensor, len(paces) - 1, recovery.tensor / rate, repair + job.detection_mean)
         # One more is missing of the domain that was struck, and none of one that is replaced.
         struck, usual = (
-            expected_pace(paces, law, job.replicas, job.nodes // job.replicas, after=one, reshard=recovery.reshard)
-            for one in (np.roll(law, 1), law)
+            expected_pace(
+                paces, law, job.replicas, job.nodes // job.replicas, after=law_after, reshard=recovery.reshard
+            )
+            for law_after in (np.roll(law, 1), law)
         )
         pace = usual + (struck - usual) * min(lost * job.mtti, 1.0)
-        return known | {"productive": pace * known["productive"], "degraded": (1 - pace) * known["productive"]}
+        return full | {"productive": pace * full["productive"], "degraded": (1 - pace) * full["productive"]}
 
     return found
 
@@ -150,16 +152,16 @@ def _kept(job: PreparedJob, plan: StepPlan, absent: float, fewest: int, *, rerou
     set of replicas is `absent` for a share of the time [-], independently of the others.
     """
     work = plan.work
-    each = work.data // job.replicas
+    ranks = work.data // job.replicas
     law = missing_nodes_pmf(job.replicas, absent)
     done = there = 0.0
     for missing in range(job.replicas - fewest + 1):
         if law[missing] > _RARE:
             there += law[missing] * (1 - missing / job.replicas)
             done += law[missing] * (
-                rerouted_pace(work.microbatches, work.pipeline, work.data, missing * each)
+                rerouted_pace(work.microbatches, work.pipeline, work.data, missing * ranks)
                 if reroutes
-                else plan.pace(Impairment(missing=missing * each, keeps_batch=True))
+                else plan.pace(Impairment(missing=missing * ranks, keeps_batch=True))
             )
     return float(done / there) if there > 0 else 1.0
 
@@ -199,24 +201,24 @@ def _wait(prepared: Prepared) -> float:
     used = [pools[name] for name in named if name in pools and pools[name].nodes]
     extra = sum(pool.nodes for pool in used)
     refills = "idle" not in named and any(pool.refills for pool in used)
-    found = mean_wait(needed, extra, *lives, pools["idle"].nodes if refills else 0)
-    return found + (used[0].delay if used else 0.0)
+    wait = mean_wait(needed, extra, *lives, pools["idle"].nodes if refills else 0)
+    return wait + (used[0].delay if used else 0.0)
 
 
 def repairs_by_cause(prepared: Prepared) -> dict[str, tuple[float, float]] | None:
     """Return at which rate each cause takes a node [1/s], and its mean repair [s]; ``None`` where one has no law."""
-    found = {}
+    repairs = {}
     for source in prepared.sources:
         if not takes_nodes(source) or source.detection_race is None:
             continue
         if source.repair is None or source.recorded is not None:
             return None
-        found[source.name] = FailureRates.of(prepared).rate(source, 1), source.repair.mean_value
-    for names, stock, demand in _demands(prepared, found):
+        repairs[source.name] = FailureRates.of(prepared).rate(source, 1), source.repair.mean_value
+    for names, stock, demand in _demands(prepared, repairs):
         waits = [base_stock(demand, lead, level).wait for lead, level in pipelines(stock) if demand]
         wait = stock.share * sum(waits) / max(len(waits), 1)
-        found |= {name: (found[name][0], found[name][1] + wait) for name in names}
-    return found
+        repairs |= {name: (repairs[name][0], repairs[name][1] + wait) for name in names}
+    return repairs
 
 
 def _demands(prepared: Prepared, rows: Mapping[str, tuple[float, float]]) -> Iterator[tuple[list[str], Stock, float]]:
@@ -267,8 +269,8 @@ def _short_by_parts(prepared: Prepared, spares: int) -> float:
 def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:
     """Return the mean life of a node and its mean repair [s]; ``None`` where repairs have no law, or nothing fails."""
     rows = (repairs_by_cause(prepared) or {}).values()
-    rate = sum(each for each, _ in rows)
-    return (1 / rate, sum(each * repair for each, repair in rows) / rate) if rate > 0 else None
+    rate = sum(source_rate for source_rate, _ in rows)
+    return (1 / rate, sum(source_rate * repair for source_rate, repair in rows) / rate) if rate > 0 else None
 
 
 def down_time(prepared: Prepared, life: float, repair: float) -> float:
@@ -383,17 +385,17 @@ def _waits(
     """Return what a lack of nodes costs a job that waits in one way, with the nodes at hand (`_at_hand`)."""
     spares, late, delay = at_hand
     exposed = wait.exposed and not cold
-    found = starvation(
+    starved = starvation(
         *lives, job.nodes, spares, downtime=job.detection_mean, cold=cold, exposed=exposed, standby=late, delay=delay
     )
-    share = found.share / (1 - found.detection)
+    share = starved.share / (1 - starved.detection)
     if prepared.parts and not late:
         share = _short_by_parts(prepared, spares)
     if share <= _NEVER:
         return Waits()
     if wait.before > 0:
         # What is left of a wait after some time, as if that were memoryless.
-        share *= math.exp(-wait.before * found.probability / found.wait)
+        share *= math.exp(-wait.before * starved.probability / starved.wait)
     if math.isinf(wait.patience) or late:
         return Waits(starved=share, exposed=exposed)
     return _impatient(share, lives, job.nodes, spares, wait, exposed=exposed)
@@ -421,19 +423,19 @@ def _wait_of_starved(
     recovery = prepared.recovery
     if recovery.elastic:
         return None
-    found: list[SpareWait | None] = [
+    waits: list[SpareWait | None] = [
         recovery.waits(ExpectedFailure(source.fault, job.gpus, job.nodes, 1)) for source in takers
     ]
-    known = [each for each in found if each is not None]
-    kinds = {(frozenset(each.pools), each.patience, each.exposed, each.fills) for each in known}
-    if len(known) < len(found) or len(kinds) != 1:
+    spare_waits = [wait for wait in waits if wait is not None]
+    kinds = {(frozenset(wait.pools), wait.patience, wait.exposed, wait.fills) for wait in spare_waits}
+    if len(spare_waits) < len(waits) or len(kinds) != 1:
         return None
     total = sum(rates)
     times = {
-        name: sum(getattr(each, name) * rate for each, rate in zip(known, rates, strict=True)) / total
+        name: sum(getattr(wait, name) * rate for wait, rate in zip(spare_waits, rates, strict=True)) / total
         for name in ("before", "delay", "more")
     }
-    return known[0]._replace(**times)
+    return spare_waits[0]._replace(**times)
 
 
 def _at_hand(prepared: Prepared, job: PreparedJob, wait: SpareWait) -> tuple[int | None, int, float]:

@@ -220,19 +220,23 @@ def extrapolated(prepared: Prepared, ettr: Callable[[Prepared], float]) -> tuple
     ettr
         Function from a scenario to its expected ETTR [-].
     """
-    found = []
+    extrapolations = []
     for name in dict.fromkeys(choice.use for choice in prepared.scenario.failures if isinstance(choice, Bundle)):
-        other = catalog.another_size(name, {job.name: job.gpus for job in prepared.jobs})
+        reference = catalog.another_size(name, {job.name: job.gpus for job in prepared.jobs})
         counted = catalog.counted_on(name)
-        if other is None or counted is None:
+        if reference is None or counted is None:
             continue
-        alone = replace(prepared, jobs=tuple(job for job in prepared.jobs if job.name == other.name))
-        kept = [source for source in prepared.sources if source.name in catalog.causes(name) and source.part == "job"]
-        faster = ettr(_scaled(alone, name, other.ratio ** (SUPERLINEAR - 1))) if other.ratio > 1 else None
-        even = ettr(_scaled(alone, name, other.ratio, of_job=True)) if kept else None
-        names = tuple(source.name for source in kept)
-        found.append(Extrapolation(name, counted, other.name, other.gpus, ettr(alone), faster, names, even))
-    return tuple(found)
+        alone = replace(prepared, jobs=tuple(job for job in prepared.jobs if job.name == reference.name))
+        unscaled = [
+            source for source in prepared.sources if source.name in catalog.causes(name) and source.part == "job"
+        ]
+        faster = ettr(_scaled(alone, name, reference.ratio ** (SUPERLINEAR - 1))) if reference.ratio > 1 else None
+        even = ettr(_scaled(alone, name, reference.ratio, of_job=True)) if unscaled else None
+        names = tuple(source.name for source in unscaled)
+        extrapolations.append(
+            Extrapolation(name, counted, reference.name, reference.gpus, ettr(alone), faster, names, even)
+        )
+    return tuple(extrapolations)
 
 
 def _scaled(prepared: Prepared, bundle: str, factor: float, *, of_job: bool = False) -> Prepared:
@@ -309,26 +313,26 @@ def _starved(prepared: Prepared, job: PreparedJob, life: float, repair: float) -
     recovery, length = prepared.recovery, prepared.warmup + prepared.horizon
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
-    size, each, what, short = _as_units(prepared)
-    needed, within = job.nodes // each, prepared.serving // size - _out_of_reach(prepared) // each
+    size, used, what, short = _as_units(prepared)
+    needed, within = job.nodes // used, prepared.serving // size - _out_of_reach(prepared) // used
     # A size that is only asked about may be larger than the cluster.
-    others = max(within - needed, 0)
+    surplus = max(within - needed, 0)
     # From the start on no node is in repair for longer than the time so far.
     mean = repair if prepared.stationary else min(repair, length / 2)
     if prepared.units is not None:
         life = _life_of_units(prepared, takers, mean, mean / repair)
 
-    def starved(mean: float, others: int) -> float:
+    def starved(mean: float, surplus: int) -> float:
         down = down_time(prepared, life, mean) if prepared.units is None else mean
         exposed = not cold and not recovery.has_unexposed_phases
-        return starvation(life, down, needed, others, cold=cold, exposed=exposed).share
+        return starvation(life, down, needed, surplus, cold=cold, exposed=exposed).share
 
-    named, idle = pools_of(prepared), _out_of_named_pools(prepared, needed, size, each)
+    named, idle = pools_of(prepared), _out_of_named_pools(prepared, needed, size, used)
     if not idle:
-        share = starved(mean, others)
+        share = starved(mean, surplus)
         if share > TOO_MUCH:
             yield (
-                f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} {short} "
+                f"a job needs {needed:,} of {within:,} {what}, and more than the other {surplus:,} {short} "
                 f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for "
                 "them"
             )
@@ -336,11 +340,11 @@ def _starved(prepared: Prepared, job: PreparedJob, life: float, repair: float) -
     # An idle node gets into the pool by its repair alone, after a failure of its own.
     ages = (length * (np.arange(8) + 0.5) / 8).tolist()
     means = [repair if prepared.stationary else min(repair, age) for age in ages]
-    ready = [int(others - idle * math.exp(-age / life)) for age in ages]
+    ready = [int(surplus - idle * math.exp(-age / life)) for age in ages]
     share = sum(map(starved, means, ready)) / len(ages)
     if share > TOO_MUCH:
         yield (
-            f"recovery '{recovery.use}' takes nodes from {' and '.join(named)} alone: {idle:,} of the {others:,} "
+            f"recovery '{recovery.use}' takes nodes from {' and '.join(named)} alone: {idle:,} of the {surplus:,} "
             f"{what} that a job can spare are idle and get there only by a repair of their own, so that the job waits "
             f"{_percent(share)} of the time"
         )
@@ -361,12 +365,12 @@ def _as_units(prepared: Prepared) -> tuple[int, int, str, str]:
     return size, needed, f"units of {size} nodes" if size > 1 else "nodes", short
 
 
-def _out_of_named_pools(prepared: Prepared, needed: int, size: int, each: int) -> int:
+def _out_of_named_pools(prepared: Prepared, needed: int, size: int, used: int) -> int:
     """Return the units that are idle and in no pool, where the recovery takes nodes from others alone [-]."""
     named = pools_of(prepared)
     if not named or "idle" in named or rungs_of(prepared):
         return 0
-    reserved = sum(pool.nodes for pool in prepared.reserves.values()) // each
+    reserved = sum(pool.nodes for pool in prepared.reserves.values()) // used
     return max(prepared.serving // size - needed - reserved, 0)
 
 
@@ -377,17 +381,17 @@ def _short_by_logs(prepared: Prepared) -> Iterator[str]:
     # Which nodes are down is not looked at, only how many: all of them have to be within reach.
     if recovery.elastic or not logs or prepared.serving - _out_of_reach(prepared) < prepared.nodes:
         return
-    job = max(prepared.jobs, key=lambda each: each.nodes)
-    others = prepared.nodes - job.nodes
+    job = max(prepared.jobs, key=lambda candidate: candidate.nodes)
+    surplus = prepared.nodes - job.nodes
     count = sum(len(log.start) for log in logs)
     times = np.concatenate([log.start for log in logs] + [log.end for log in logs])
     order = np.argsort(times)
     down = np.cumsum(np.where(order < count, 1, -1))[:-1]
     lengths = np.diff(np.clip(times[order], prepared.warmup, prepared.warmup + prepared.horizon))
-    share = float(lengths[down > others].sum()) / prepared.horizon
+    share = float(lengths[down > surplus].sum()) / prepared.horizon
     if share > TOO_MUCH:
         yield (
-            f"by the logs more than the {others:,} nodes that a job can spare are down {_percent(share)} of the time, "
+            f"by the logs more than the {surplus:,} nodes that a job can spare are down {_percent(share)} of the time, "
             "and the form knows only how often outages begin"
         )
 
@@ -395,8 +399,8 @@ def _short_by_logs(prepared: Prepared) -> Iterator[str]:
 def _out_of_reach(prepared: Prepared) -> int:
     """Return the nodes of pools that the recovery never takes from [-]."""
     rungs = [rung for rung in rungs_of(prepared) if rung.keeps != "nothing"]
-    taken = {*QUEUE, *pools_of(prepared), *(name for rung in rungs for name in rung.pools)}
-    return sum(pool.nodes for name, pool in prepared.reserves.items() if name not in taken)
+    pool_names = {*QUEUE, *pools_of(prepared), *(name for rung in rungs for name in rung.pools)}
+    return sum(pool.nodes for name, pool in prepared.reserves.items() if name not in pool_names)
 
 
 def _with_mean_repairs(prepared: Prepared) -> Prepared:
@@ -483,7 +487,7 @@ def _takes_a_unit(prepared: Prepared, source: FailureSource) -> bool:
         return False
     unit_of = {node: index for index, unit in enumerate(units.nodes) for node in unit}
     hit = [{unit_of.get(int(node), -1) for node in nodes[start:end]} for start, end in pairwise(offsets)]
-    return all(len(each) == 1 for each in hit) and set(np.diff(offsets).tolist()) == {len(units.nodes[0])}
+    return all(len(domain) == 1 for domain in hit) and set(np.diff(offsets).tolist()) == {len(units.nodes[0])}
 
 
 def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:
@@ -493,25 +497,25 @@ def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[s
         serving = serving // len(units.nodes[0]) * units.needed  # of each unit a job takes so many
     room = serving - sum(pool.nodes for pool in prepared.reserves.values())
     ends: list[tuple[float, int]] = []
-    asked = waited = begun = 0.0
-    for job, mine in sorted(zip(prepared.jobs, shares, strict=True), key=lambda each: each[0].arrival):
-        begun = max(begun, job.arrival)
+    demand = waited = start = 0.0
+    for job, job_shares in sorted(zip(prepared.jobs, shares, strict=True), key=lambda pair: pair[0].arrival):
+        start = max(start, job.arrival)
         ends.sort()
         # First in, first out: no repair starts before an earlier one.
-        while ends and sum(nodes for end, nodes in ends if end > begun) + job.nodes > room:
-            later = [end for end, _ in ends if end > begun]
+        while ends and sum(nodes for end, nodes in ends if end > start) + job.nodes > room:
+            later = [end for end, _ in ends if end > start]
             if not later:
                 break
-            begun = min(later)
-        begun = min(begun, max(prepared.horizon, job.arrival))
-        pace = mine["productive"]
+            start = min(later)
+        start = min(start, max(prepared.horizon, job.arrival))
+        pace = job_shares["productive"]
         needs = job.target / pace if pace > 0 else math.inf
-        ends.append((begun + needs, job.nodes))
-        waited += job.nodes * (begun - job.arrival)
-        asked += job.nodes * max(min(begun + needs, prepared.horizon) - job.arrival, 0.0)
-    if asked > 0 and waited / asked > TOO_MUCH:
+        ends.append((start + needs, job.nodes))
+        waited += job.nodes * (start - job.arrival)
+        demand += job.nodes * max(min(start + needs, prepared.horizon) - job.arrival, 0.0)
+    if demand > 0 and waited / demand > TOO_MUCH:
         yield (
-            f"jobs wait for one another {_percent(waited / asked)} of the time that they ask for: together they need "
+            f"jobs wait for one another {_percent(waited / demand)} of the time that they ask for: together they need "
             f"more than the {room:,} nodes outside reserves"
         )
 
@@ -521,14 +525,14 @@ def _short_at_once(prepared: Prepared) -> Iterator[str]:
     several = [source.name for source in prepared.sources if takes_nodes(source) and _takes_several(source)]
     if prepared.recovery.elastic or not several:
         return
-    job = max(prepared.jobs, key=lambda each: each.nodes)
-    others = max(prepared.serving - _out_of_reach(prepared) - job.nodes, 0)
+    job = max(prepared.jobs, key=lambda candidate: candidate.nodes)
+    surplus = max(prepared.serving - _out_of_reach(prepared) - job.nodes, 0)
     takers = [source for source in _with_mean_repairs(prepared).sources if takes_nodes(source)]
-    share = down_at_once(prepared, takers, others)
+    share = down_at_once(prepared, takers, surplus)
     if share > TOO_MUCH:
         yield (
-            f"{_do(several, 'take')} several nodes at once: more than the other {others:,} that a job can spare are in "
-            f"repair {_percent(share)} of the time"
+            f"{_do(several, 'take')} several nodes at once: more than the other {surplus:,} that a job can spare are "
+            f"in repair {_percent(share)} of the time"
         )
 
 
@@ -615,11 +619,11 @@ def _of_store(prepared: Prepared, job: PreparedJob, productive: float) -> Iterat
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     if remote.save_share and not remote.drain:
         # Jobs that begin together save together, until a failure sets two apart; then they meet by chance.
-        others, every = len(prepared.jobs) - 1, remote.period(job.step_time)
+        rivals, every = len(prepared.jobs) - 1, remote.period(job.step_time)
         store, apart = job.checkpoint.transfer[1] / remote.save_share, 2 * rate * prepared.horizon
         together = 0.0 if remote.staggers else -math.expm1(-apart) / apart if apart else 1.0
-        late = together * max((others + 1) * store - remote.stall, 0.0)
-        late += (1 - together) * others * remote.stall / every * max(2 * store - remote.stall, 0.0)
+        late = together * max((rivals + 1) * store - remote.stall, 0.0)
+        late += (1 - together) * rivals * remote.stall / every * max(2 * store - remote.stall, 0.0)
         yield "saving while others save", _part(productive * late / every)
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
         # With several stores another one may have a checkpoint that is nearly as new.

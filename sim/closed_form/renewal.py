@@ -65,18 +65,18 @@ class Unknown:
     """
 
     def __init__(self, races: Sequence[DetectionRace | None], shares: Sequence[float]) -> None:
-        edges = _edges([each for each in races if each is not None])
+        edges = _edges([race for race in races if race is not None])
         self._steps = np.diff(edges)
         middles = edges[:-1] + self._steps / 2
-        each_once = {each: _survival(each, middles) for each in races if each is not None}
-        self._unknown = [None if each is None else each_once[each] for each in races]
-        known: FloatArray = np.zeros(len(middles))
+        each_once = {race: _survival(race, middles) for race in races if race is not None}
+        self._unknown = [None if race is None else each_once[race] for race in races]
+        detected: FloatArray = np.zeros(len(middles))
         for unknown, share in zip(self._unknown, shares, strict=True):
             # What stops the job only when it is known is known at once.
-            known += share * (1.0 if unknown is None else 1.0 - unknown)
-        pieces = known * self._steps
+            detected += share * (1.0 if unknown is None else 1.0 - unknown)
+        pieces = detected * self._steps
         self._ended = np.cumsum(pieces) - pieces / 2
-        self._means = [0.0 if each is None else each.mean_value for each in races]
+        self._means = [0.0 if race is None else race.mean_value for race in races]
 
     def means(self, rate: Number) -> list[Number]:
         """Return the mean time until a failure of each cause is known [s].
@@ -88,12 +88,14 @@ class Unknown:
         """
         # Beside the mean, which is known, the integral has only to say what is missing of it.
         if isinstance(rate, Expansion):
-            lacking = [0.0 if each is None else float((each * self._steps) @ self._ended) for each in self._unknown]
+            lacking = [
+                0.0 if survival is None else float((survival * self._steps) @ self._ended) for survival in self._unknown
+            ]
             return [mean - rate * lack for mean, lack in zip(self._means, lacking, strict=True)]
         gone = -np.expm1(-rate * self._ended) * self._steps
         return [
-            mean - (0.0 if each is None else float(each @ gone))
-            for mean, each in zip(self._means, self._unknown, strict=True)
+            mean - (0.0 if survival is None else float(survival @ gone))
+            for mean, survival in zip(self._means, self._unknown, strict=True)
         ]
 
 
@@ -127,14 +129,14 @@ _AT_ONCE = 1e-6
 class _Recovery(NamedTuple):
     """A recovery from a cause, by the place of that among all, and what it is of all failures [-].
 
-    Of failures that are `known` before nothing has to be detected; where that is in time the job has `saved`.
+    Of failures that are `foreseen` nothing has to be detected; where that is in time the job has `saved`.
     """
 
     source: FailureSource
     cause: int
     share: float
     back: RecoveryPath
-    known: bool
+    foreseen: bool
     saved: bool
 
 
@@ -178,18 +180,18 @@ class RenewalForm:
     def shares(self, job: PreparedJob) -> dict[str, float]:
         """Return the expected shares of the time of a job by bucket [-]."""
         rate = 1 / job.mtti
-        found = shares_of_classes(rate, self._classes(job, rate), self._stores(job))
+        class_shares = shares_of_classes(rate, self._classes(job, rate), self._stores(job))
         shares = {
-            "productive": real(found.productive),
-            "checkpoint_stall": real(found.checkpoint_stall),
-            "lost_work": sum(map(real, found.lost_work)),
-            "detection": sum(map(real, found.detection)),
-            "restart": sum(map(real, found.restart)),
+            "productive": real(class_shares.productive),
+            "checkpoint_stall": real(class_shares.checkpoint_stall),
+            "lost_work": sum(map(real, class_shares.lost_work)),
+            "detection": sum(map(real, class_shares.detection)),
+            "restart": sum(map(real, class_shares.restart)),
         }
         waits = self._waiting(job)
         if not waits.total:
             return shares
-        scale, unknown = self._beside_waits(job, found)
+        scale, unknown = self._beside_waits(job, class_shares)
         shares = {name: share * (1 - waits.total) * scale for name, share in shares.items()} | {"detection": unknown}
         _add(shares, waits, 1 - unknown)
         return shares
@@ -200,7 +202,7 @@ class RenewalForm:
         What a lack of nodes costs has no orders, and is that of each cause by the nodes that it keeps in repair.
         """
         orders = waste_by_class(1 / job.mtti, lambda rate: self._classes(job, rate), self._stores(job))
-        tables = {name: self._by_cause(job, found) for name, found in orders.items()}
+        tables = {name: self._by_cause(job, class_shares) for name, class_shares in orders.items()}
         waits = self._waiting(job)
         if not waits.total:
             return tables
@@ -217,18 +219,19 @@ class RenewalForm:
                     _add(table.setdefault(name, {}), waits, (1 - unknown) * part / sum(repaired.values()))
         return tables
 
-    def _beside_waits(self, job: PreparedJob, found: ClassShares) -> tuple[float, float]:
+    def _beside_waits(self, job: PreparedJob, class_shares: ClassShares) -> tuple[float, float]:
         """Return what shares of a job that always finds nodes are multiplied by [-], and the share in detection.
 
         Nodes fail and are repaired whatever the job does, so the two factors multiply (`ettrick.sim.formulas.nodes`).
         Failures have to be detected in both, as far as they can happen there.
         """
         waits = self._waiting(job)
-        each = [real(share) for share in found.detection]
+        detections = [real(share) for share in class_shares.detection]
         unknown = sum(
-            share * waits.unknown(path.source) for share, path in zip(each, self._size(job).recoveries, strict=True)
+            share * waits.unknown(path.source)
+            for share, path in zip(detections, self._size(job).recoveries, strict=True)
         )
-        scale = 1 / (1 - sum(each) + unknown)
+        scale = 1 / (1 - sum(detections) + unknown)
         return scale, unknown * scale
 
     def waits(self, job: PreparedJob) -> Waits | None:
@@ -241,14 +244,14 @@ class RenewalForm:
         """Return what a lack of nodes costs a job; nothing where it is not known."""
         return self.waits(job) or Waits()
 
-    def _by_cause(self, job: PreparedJob, found: ClassShares) -> dict[str, dict[str, float]]:
+    def _by_cause(self, job: PreparedJob, class_shares: ClassShares) -> dict[str, dict[str, float]]:
         """Return shares of classes as those of their causes; what no failure costs is a cause too."""
-        table: dict[str, dict[str, float]] = {NO_FAILURE: {"checkpoint_stall": real(found.checkpoint_stall)}}
+        table: dict[str, dict[str, float]] = {NO_FAILURE: {"checkpoint_stall": real(class_shares.checkpoint_stall)}}
         for index, path in enumerate(self._size(job).recoveries):
             cause = table.setdefault(path.source.name, dict.fromkeys(("lost_work", "detection", "restart"), 0.0))
-            cause["lost_work"] += real(found.lost_work[index])
-            cause["detection"] += real(found.detection[index])
-            cause["restart"] += real(found.restart[index])
+            cause["lost_work"] += real(class_shares.lost_work[index])
+            cause["detection"] += real(class_shares.detection[index])
+            cause["restart"] += real(class_shares.restart[index])
         return table
 
     def _known_size(self, job: PreparedJob) -> _SizeTerms | None:
@@ -260,14 +263,14 @@ class RenewalForm:
 
     def _size(self, job: PreparedJob) -> _SizeTerms:
         """Return the same of a job that the form describes."""
-        found = self._known_size(job)
-        assert found is not None, "the form does not apply"
-        return found
+        terms = self._known_size(job)
+        assert terms is not None, "the form does not apply"
+        return terms
 
     def _classes(self, job: PreparedJob, rate: Number) -> list[FailureClass]:
         """Return the classes of failures of a job at a rate [1/s], one for each recovery."""
         rungs = tuple(_rungs(job))
-        size, found = self._size(job), []
+        size, classes = self._size(job), []
         downtimes = size.unknown.means(rate)
         for index, path in enumerate(size.recoveries):
             place, load = self._newest_of(job, index, path, rungs)
@@ -281,18 +284,20 @@ class RenewalForm:
                 survival = survival * decay(rate * load)
             else:
                 pause = pause + survival * load
-            found.append(FailureClass(path.share, 0.0 if path.known else downtimes[path.cause], survival, pause, place))
-        return found
+            classes.append(
+                FailureClass(path.share, 0.0 if path.foreseen else downtimes[path.cause], survival, pause, place)
+            )
+        return classes
 
     def _stores(self, job: PreparedJob) -> list[CheckpointStore]:
         """Return the stores of a job as theory knows them, the one whose checkpoints are newest first."""
-        found = [
+        stores = [
             CheckpointStore(
                 _interval(rung, job), rung.stall, rung.drain, rung.period(job.step_time) - rung.start(job.step_time)
             )
             for rung in _rungs(job)
         ]
-        return [CheckpointStore(_AT_ONCE, 0.0, 0.0), *found] if self._size(job).saves else found
+        return [CheckpointStore(_AT_ONCE, 0.0, 0.0), *stores] if self._size(job).saves else stores
 
     def _newest_of(
         self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[StorePlan, ...]
@@ -333,29 +338,29 @@ def _size(prepared: Prepared, job: PreparedJob) -> _SizeTerms | None:
     total = sum(rates)
     # Without any failure there is nothing to recover from; but whether there could be is asked all the same.
     shares = [rate / total if total > 0 else 1 / len(rates) for rate in rates]
-    found = []
+    recoveries = []
     for cause, (source, share) in enumerate(zip(prepared.sources, shares, strict=True)):
         takes = 1 if takes_nodes(source) else 0
         backs = recovery.returns(ExpectedFailure(source.fault, job.gpus, job.nodes, takes))
         if backs is None:
             return None
         if share > 0:
-            found += [
-                _Recovery(source, cause, share * part * back.chance, back, known, saved)
-                for part, known, saved in _notices(source, job)
+            recoveries += [
+                _Recovery(source, cause, share * part * back.chance, back, foreseen, saved)
+                for part, foreseen, saved in _notices(source, job)
                 for back in backs
             ]
     races = [source.detection_race if source.effect.stops else None for source in prepared.sources]
-    return _SizeTerms(tuple(found), Unknown(races, shares))
+    return _SizeTerms(tuple(recoveries), Unknown(races, shares))
 
 
 def _notices(source: FailureSource, job: PreparedJob) -> Iterator[tuple[float, bool, bool]]:
     """Yield shares of the failures of a cause [-], whether they are known before, and whether the job can save then."""
-    need, known = job.checkpoint.save_time(), 1.0 if source.saves else source.recall
+    need, recall = job.checkpoint.save_time(), 1.0 if source.saves else source.recall
     late = 0.0 if source.lead is None else float(source.lead.cdf(np.array([need]))[0])
     if source.saves:
         late = float(source.notice < need)
-    for part, *rest in ((1 - known, False, False), (known * late, True, False), (known * (1 - late), True, True)):
+    for part, *rest in ((1 - recall, False, False), (recall * late, True, False), (recall * (1 - late), True, True)):
         if part > 0:
             yield part, rest[0], rest[1]
 
@@ -508,8 +513,8 @@ def _at_full_clocks(prepared: Prepared, renewal: RenewalForm) -> Callable[[Prepa
     """Return the formula that describes the recovery, if one does, of jobs that nothing slows."""
     if renewal.applies:
         return narrow_form(prepared, renewal.shares) if prepared.recovery.narrows_on else renewal.shares
-    one = prepared.jobs[0]
-    absence = prepared.recovery.absence_for(one.gpus, one.nodes, one.parts)
+    job = prepared.jobs[0]
+    absence = prepared.recovery.absence_for(job.gpus, job.nodes, job.parts)
     return None if absence is None else elastic_form(prepared)
 
 

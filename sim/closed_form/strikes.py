@@ -41,8 +41,8 @@ def unknown_costs(prepared: Prepared, job: PreparedJob) -> Iterator[tuple[str, f
     """Yield which causes strike in a way that the form does not know, and the most that each may take of a job [-]."""
     for source in prepared.sources:
         strikes = strikes_of(prepared, job, source)
-        each = cost_of_a_strike(prepared, job, source)
-        seconds = _miscount(prepared, job, source, strikes, each) + _more(prepared, job, source, strikes, each)
+        cost = cost_of_a_strike(prepared, job, source)
+        seconds = _miscount(prepared, job, source, strikes, cost) + _more(prepared, job, source, strikes, cost)
         share = seconds / prepared.horizon
         if share > 0:
             yield f"{source.name} ({_manner(source)})", min(share, 1.0)
@@ -66,10 +66,10 @@ def strikes_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> f
 def cost_of_a_strike(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
     """Return about how much time one strike takes from a job [s]: detection, restart, and the work since a save."""
     race = source.detection_race
-    known = 0.0 if race is None or source.saves else race.mean_value
+    detection = 0.0 if race is None or source.saves else race.mean_value
     rung = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     lost = job.checkpoint.save_time() if source.saves else rung.period(job.step_time) / 2 + rung.drain
-    return known + lost + rung.load + restart_mean(prepared, job, source)
+    return detection + lost + rung.load + restart_mean(prepared, job, source)
 
 
 def restart_mean(prepared: Prepared, job: PreparedJob, source: FailureSource | None = None) -> float:
@@ -111,20 +111,20 @@ def _manner(source: FailureSource) -> str:
 # How many strikes more or fewer.
 
 
-def _miscount(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
+def _miscount(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, cost: float) -> float:
     """Return what the strikes cost that a cause has more, or fewer, than at a constant rate [s]."""
     if source.recorded is not None:
-        return _miscount_of_log(prepared, job, source, source.recorded, (strikes, each))
+        return _miscount_of_log(prepared, job, source, source.recorded, (strikes, cost))
     if source.law is None or source.effect.heal is not None:
-        return strikes * each
+        return strikes * cost
     if source.hidden is not None:
-        return strikes * each / 2  # few nodes have most of them, and early
+        return strikes * cost / 2  # few nodes have most of them, and early
     ratio = _ratio_in_time(prepared, source, source.law) * _ratio_of_units(prepared, job, source)
-    miscount = _doubt(prepared, job, source, ratio, strikes * each) * strikes * each
+    miscount = _doubt(prepared, job, source, ratio, strikes * cost) * strikes * cost
     if not source.law.memoryless and _units_of(prepared, job, source) < 3:
         # Lives of one part that are as long as a few saves end in their rhythm.
         period = job.checkpoint.rungs[0].period(job.step_time)
-        miscount += strikes * min(period / 2, each) * min(period / source.law.mean_value, 1.0)
+        miscount += strikes * min(period / 2, cost) * min(period / source.law.mean_value, 1.0)
     return miscount
 
 
@@ -157,14 +157,14 @@ def _ratio_in_time(prepared: Prepared, source: FailureSource, law: LawModel) -> 
     begin, end = prepared.warmup, prepared.warmup + prepared.horizon
     if source.part == "job":
         begin, end = 0.0, prepared.horizon
-    each = prepared.horizon / law.mean_value
+    renewals = prepared.horizon / law.mean_value
     if source.renews == "never":
-        return float(np.diff(law.cdf(np.array([begin, end])))[0]) / each
+        return float(np.diff(law.cdf(np.array([begin, end])))[0]) / renewals
     if source.renews == "at_return" and source.repair is not None:
         return 1 / (1 + source.repair.mean_value / law.mean_value)
     if law.memoryless or prepared.stationary:
         return 1.0
-    return (expected_renewals(law, end) - expected_renewals(law, begin)) / each
+    return (expected_renewals(law, end) - expected_renewals(law, begin)) / renewals
 
 
 def expected_renewals(law: LawModel, time: float) -> float:
@@ -213,42 +213,42 @@ def _miscount_of_log(
 
     `expected` are the strikes by the form [-], and what one costs [s].
     """
-    strikes, each = expected
+    strikes, cost = expected
     begin = prepared.warmup
     in_time = (log.start >= begin) & (log.start < begin + prepared.horizon)
     starts = log.start[in_time]
     part = min(job.nodes / prepared.nodes, 1.0)
-    together = float((np.diff(np.sort(starts)) < each).sum()) * part**2
+    together = float((np.diff(np.sort(starts)) < cost).sum()) * part**2
     by_chance = math.sqrt(len(starts) * part * (1 - part))
     if source.planned and len(starts):
         by_chance = len(starts) * max(part, 1 - part)  # who is in a window is known, and not asked
-    others, behind = prepared.nodes - job.nodes, prepared.nodes / max(source.units, 1)
+    surplus, behind = prepared.nodes - job.nodes, prepared.nodes / max(source.units, 1)
     away = 0.0
-    if len(starts) and (behind > others or source.part == "cluster"):
+    if len(starts) and (behind > surplus or source.part == "cluster"):
         away = float((log.end - log.start)[in_time].sum())
-    return (together + by_chance + abs(strikes - part * len(starts))) * each + away
+    return (together + by_chance + abs(strikes - part * len(starts))) * cost + away
 
 
 # What strikes cost beside a restart.
 
 
-def _more(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
+def _more(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, cost: float) -> float:
     """Return what a cause costs that no form has [s]."""
     if source.rollout is not None:
-        return _of_rollout(prepared, job, source.rollout, each)
+        return _of_rollout(prepared, job, source.rollout, cost)
     if source.fix is not None and source.law is not None:
         # It strikes again at the same step until it is mended.
-        return strikes * (source.fix.mean_value + (each if source.fix.mean_value else 0.0))
+        return strikes * (source.fix.mean_value + (cost if source.fix.mean_value else 0.0))
     repair = source.repair.mean_value if source.repair is not None else 0.0
     if source.of_fabric and source.cuts < 1:
         waits = job.communication if job.communication is not None else float(job.plan is not None)
         return source.rate * (1 - source.cuts) * repair * waits * prepared.horizon
     if source.defer and prepared.recovery.has_unexposed_phases:
-        return strikes * each * min(strikes * each / prepared.horizon, 1.0)
+        return strikes * cost * min(strikes * cost / prepared.horizon, 1.0)
     return 0.0
 
 
-def _of_rollout(prepared: Prepared, job: PreparedJob, rollout: Rollout, each: float) -> float:
+def _of_rollout(prepared: Prepared, job: PreparedJob, rollout: Rollout, cost: float) -> float:
     """Return what a rollout costs a job at most [s]: a stop for each batch that is changed in the time simulated."""
     length = prepared.warmup + prepared.horizon - rollout.start
     changed = min(prepared.nodes, max(math.ceil(rollout.nodes_per_day * length / 86400), 0))
@@ -256,7 +256,7 @@ def _of_rollout(prepared: Prepared, job: PreparedJob, rollout: Rollout, each: fl
     if rollout.mode == "at_interruption":
         return min(batches, prepared.horizon / job.mtti) * rollout.duration
     short = prepared.nodes - job.nodes < rollout.batch
-    return batches * (each + (rollout.duration if short else 0.0))
+    return batches * (cost + (rollout.duration if short else 0.0))
 
 
 # What a job loses where its nodes are slower, or farther from one another, than its plan has them.
@@ -287,7 +287,7 @@ def _seats_of(prepared: Prepared, job: PreparedJob, nodes: int) -> range:
 
     A size at which the job is only asked about may have more nodes than its fabric: those of the fabric are all it has.
     """
-    first = sum(other.nodes for other in prepared.jobs[: prepared.jobs.index(job)])
+    first = sum(earlier.nodes for earlier in prepared.jobs[: prepared.jobs.index(job)])
     seats = range(first, min(first + job.nodes, nodes))
     rates = FailureRates.of(prepared)
     moves = any(rates.rate(source, job.nodes) for source in prepared.sources if takes_nodes(source))
@@ -297,12 +297,12 @@ def _seats_of(prepared: Prepared, job: PreparedJob, nodes: int) -> range:
 # How often too few nodes are left, where failures take several.
 
 
-def down_at_once(prepared: Prepared, sources: Sequence[FailureSource], others: int) -> float:
-    """Return the probability that failures of several nodes keep more nodes than the `others` in repair [-].
+def down_at_once(prepared: Prepared, sources: Sequence[FailureSource], surplus: int) -> float:
+    """Return the probability that failures of several nodes keep more nodes than the `surplus` in repair [-].
 
     Each cause has a Poisson number of units in repair (Palm), and they are independent.
     """
-    law = np.zeros(others + 1)
+    law = np.zeros(surplus + 1)
     law[0] = 1.0
     for source in sources:
         repair, blast = source.repair, source.blast
@@ -314,11 +314,11 @@ def down_at_once(prepared: Prepared, sources: Sequence[FailureSource], others: i
         mean = source.rate * source.interrupts * source.cuts * min(seconds, prepared.horizon)
         if not mean:
             continue
-        most = others // size
-        counts = np.zeros(others + 1)
+        most = surplus // size
+        counts = np.zeros(surplus + 1)
         weights = np.array([math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(most + 1)])
         counts[: most * size + 1 : size] = weights
-        law = np.convolve(law, counts)[: others + 1]
+        law = np.convolve(law, counts)[: surplus + 1]
     return float(max(1 - law.sum(), 0.0))
 
 

@@ -374,8 +374,8 @@ class Allocations:
                 count = wanted - len(nodes)
                 if name == "idle":
                     count = min(count, planner.free[home])
-                taken = (cluster.take(name, now, home, strictly=True) for _ in range(count))
-                nodes += [(node, name) for node in itertools.takewhile(lambda node: node >= 0, taken)]
+                candidates = (cluster.take(name, now, home, strictly=True) for _ in range(count))
+                nodes += [(node, name) for node in itertools.takewhile(lambda node: node >= 0, candidates)]
         return nodes
 
     def reseat(self, allocation: Allocation, now: float) -> None:

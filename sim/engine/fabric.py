@@ -190,10 +190,10 @@ class Fabric:
 
         When that part is back, it is the newest of the others that take bandwidth from the job.
         """
-        known = self.blamed.get(job.index)
-        if known is None or known[0] != left or known[1] not in self.out:
-            known = self.blamed[job.index] = left, self._newest(job, footprint, left)
-        return known[1].info.cause
+        blame = self.blamed.get(job.index)
+        if blame is None or blame[0] != left or blame[1] not in self.out:
+            blame = self.blamed[job.index] = left, self._newest(job, footprint, left)
+        return blame[1].info.cause
 
     def _newest(self, job: Job, footprint: Footprint, left: float) -> FailureEvent:
         """Return the newest failure that takes bandwidth from a job, of which a share is `left` [-]."""

@@ -90,22 +90,22 @@ class Failures:
         apart = {index for index, info in enumerate(self.infos) if info.source.clock == "busy" or info.source.hidden}
         if not apart:
             return
-        kept = []
+        remaining = []
         for row in self.rows:
             time, index, slot, number, _ = row
             info = self.infos[index]
             if index not in apart:
-                kept.append(row)
+                remaining.append(row)
             elif info.source.hidden is not None:
                 self.hidden.start(info, slot, time)
             elif info.of_job:
                 group = self.jobs.all[slot].main
                 # Who takes the nodes of a job does not ask whether processes run on them.
-                clock = group.held if info.source.away is not None else group.processes
+                clock = group.occupied if info.source.away is not None else group.processes
                 self.lives.add_group_life(clock, Lifetime(-1, index, slot, number, time))
             else:
                 self.lives.add_node_life(Lifetime(slot // info.divisor, index, slot, number, time))
-        self.rows = kept
+        self.rows = remaining
 
     def _start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
         """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
@@ -386,8 +386,8 @@ class Failures:
             return info.victims.nodes(slot, number)
         assert info.blast is not None
         offsets, nodes = info.blast
-        taken = nodes[offsets[slot] : offsets[slot + 1]]
-        return tuple(taken if isinstance(taken, list) else taken.tolist())
+        members = nodes[offsets[slot] : offsets[slot + 1]]
+        return tuple(members if isinstance(members, list) else members.tolist())
 
     # ------------------------------------------------------------------------------- nodes that leave and return
 

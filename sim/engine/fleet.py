@@ -253,9 +253,9 @@ class ClusterQueue(Queue):
                 records.charge_wait(holder, now)
                 records.count_end(holder, "waiting", now)
 
-    def result(self, now: float, held: NDArray[np.float64]) -> tuple[FleetResult, NDArray[np.float64]]:
+    def result(self, now: float, allocated: NDArray[np.float64]) -> tuple[FleetResult, NDArray[np.float64]]:
         """Return what all holders came to, named jobs among them, and the GPU-seconds of the cluster by bucket."""
-        del held
+        del allocated
         fleet = self.records.result(now)
         return fleet, fleet.cluster
 

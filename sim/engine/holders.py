@@ -121,10 +121,10 @@ Shares: TypeAlias = tuple[float, float]
 class Cohort:
     """Requests that wait, in the order in which they were asked."""
 
-    __slots__ = ("asked", "cause", "count", "due", "leaves", "lost", "shares", "span", "work")
+    __slots__ = ("arrival", "cause", "count", "due", "leaves", "lost", "shares", "span", "work")
 
-    def __init__(self, asked: float, span: float, count: float) -> None:
-        self.asked, self.span, self.count = asked, span, count
+    def __init__(self, arrival: float, span: float, count: float) -> None:
+        self.arrival, self.span, self.count = arrival, span, count
         """When the first was asked [s], over which time all were [s], and how many they are."""
         self.work, self.lost, self.cause = 1.0, 0.0, 0
         """What one takes of a capacity over a usual request, the part of it that is lost work [-], and why."""
@@ -257,7 +257,7 @@ class Holder(PlannerJob):
         self.is_serving = self.is_cold = self.is_upgrading = self.is_stuck = False
         self.speed = 1.0
         """Its capacity over that of its replicas."""
-        self.held = self.fast = 0.0
+        self.allocated = self.fast = 0.0
         """GPUs that it serves with; those at full speed that serve as much."""
         self.lacks = 0
         """Nodes that do not serve although the others do."""
@@ -347,12 +347,12 @@ class Footprint:
 
     def without(self, nodes: Iterable[int]) -> Footprint:
         """Return a copy in which nodes have left."""
-        found = Footprint(self.network)
-        found.presence = self.presence.copy()
-        found.pools = self.pools.copy()
+        footprint = Footprint(self.network)
+        footprint.presence = self.presence.copy()
+        footprint.pools = self.pools.copy()
         for node in nodes:
-            found.remove(node)
-        return found
+            footprint.remove(node)
+        return footprint
 
     @property
     def level(self) -> str:
@@ -476,14 +476,14 @@ class ReplicaGroup:
     """Who can fail now."""
     processes: ExposureClock = field(init=False)
     """Runs while the processes of the job are exposed: lives of the job."""
-    held: ExposureClock = field(init=False)
+    occupied: ExposureClock = field(init=False)
     """Runs while its nodes are exposed: when somebody takes them all."""
     busy: ExposureClock = field(init=False)
     """Runs while both are: lives of its nodes that end only with processes on them."""
 
     def __post_init__(self) -> None:
         self.processes = ExposureClock(self.since, "both", "processes")
-        self.held = ExposureClock(self.since, "both", "nodes")
+        self.occupied = ExposureClock(self.since, "both", "nodes")
         self.busy = ExposureClock(self.since, "both")
 
     @property

@@ -61,17 +61,17 @@ class Interruptions:
             self._hit_group(group, failure, now, latency)
 
     def _hit_group(self, group: ReplicaGroup, failure: FailureEvent, now: float, latency: float) -> None:
-        known = now + latency
+        detection = now + latency
         takes_nodes = failure.info.source.away is not None
         if failure.info.of_job and failure.info.source.fix is None and not takes_nodes and self.recovery.elastic:
             group.suspects.append((-1, failure))
         if group.detecting and not takes_nodes:
             self._reboot(group, failure)
             # The incident is already open: whatever is found first stops the wait.
-            if known < group.detect_at:
-                group.detect_at = known
+            if detection < group.detect_at:
+                group.detect_at = detection
                 group.epoch += 1
-                self.kernel.unless_changed(known, EventPriority.PHASE, self._on_detected, group)
+                self.kernel.unless_changed(detection, EventPriority.PHASE, self._on_detected, group)
             return
         # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
         can_save = takes_nodes and (group.is_running(now) or self._is_saving(group, now))
@@ -93,11 +93,11 @@ class Interruptions:
             group.failure = failure
         if latency > 0:
             group.detecting = True
-            group.detect_at = known
+            group.detect_at = detection
             # Where no process ran, none runs until somebody knows.
             exposed: Exposure = "nodes" if group.exposed == "nodes" else "both"
             self.jobs.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
-            self.kernel.unless_changed(known, EventPriority.PHASE, self._on_detected, group)
+            self.kernel.unless_changed(detection, EventPriority.PHASE, self._on_detected, group)
         else:
             group.running = False
             self._answer(group, now)
@@ -273,10 +273,10 @@ class Interruptions:
             return False
         position = self.cluster.position[node]
         first = position // job.spec.nodes_per_domain * job.spec.nodes_per_domain
-        others = (place for place in range(first, first + job.spec.nodes_per_domain) if place != position)
+        mates = (place for place in range(first, first + job.spec.nodes_per_domain) if place != position)
         # The outage of this failure is open already; some of those before it may have ended.
         before = len(job.narrow.get(position, ())) if node in self.cluster.narrow else 0
-        gone = min(before + 1, self.cluster.outages[node]) + sum(self._lost_at(job, place) for place in others)
+        gone = min(before + 1, self.cluster.outages[node]) + sum(self._lost_at(job, place) for place in mates)
         if not self.recovery.keeps(gone, self.cluster.gpus_per_node * job.spec.nodes_per_domain):
             return False
         job.narrow.setdefault(position, []).append(failure)

@@ -233,13 +233,13 @@ class JobPhases:
         if group.exposed == exposed:
             return
         group.exposed = exposed
-        for clock in (group.processes, group.held, group.busy):
+        for clock in (group.processes, group.occupied, group.busy):
             on = exposed in clock.exposures
             if clock.is_on != on:
                 clock.turn(now)
             if on and clock.lives:
                 self.lives.arm(clock, now)
-        if group.deferred and group.held.is_on:
+        if group.deferred and group.occupied.is_on:
             self.deliver(group, now)
 
     def deliver(self, group: ReplicaGroup, now: float) -> None:
@@ -777,12 +777,12 @@ class Queue:
             itertools.accumulate(itertools.repeat(prepared.windows), initial=prepared.warmup), 1, None
         )
 
-    def result(self, now: float, held: NDArray[np.float64]) -> tuple[FleetResult, NDArray[np.float64]]:
-        """Return what holders came to, and the GPU-seconds of the cluster by bucket; named jobs have had `held`."""
+    def result(self, now: float, allocated: NDArray[np.float64]) -> tuple[FleetResult, NDArray[np.float64]]:
+        """Return what holders came to, and the cluster's GPU-seconds by bucket; named jobs have had `allocated`."""
         outside, prepared = self.cluster.account, self.jobs.prepared
         owned = prepared.nodes * self.cluster.gpus_per_node * (now - prepared.warmup)
-        outside.close(owned - float(held.sum()), "the cluster", owned)
-        return NO_FLEET, held + outside.totals().sum(axis=(0, 2))
+        outside.close(owned - float(allocated.sum()), "the cluster", owned)
+        return NO_FLEET, allocated + outside.totals().sum(axis=(0, 2))
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the logged attempts of jobs of streams."""
@@ -807,7 +807,7 @@ class Queue:
         short = job.nodes_needed - self.cluster.idle.count
         if not 0 < short <= self.cluster.spare.count:
             return
-        if job.starts or not any(other.holding for other in self.jobs.all):
+        if job.starts or not any(rival.holding for rival in self.jobs.all):
             self.cluster.move("spare", "idle", short, now)
 
     def _start(self, job: Job, now: float) -> None:

@@ -138,7 +138,7 @@ class Account:
 
     def _forget(self, at_risk: float) -> None:
         """Keep only the newest `at_risk` seconds of work."""
-        kept: list[RiskPiece] = []
+        remaining: list[RiskPiece] = []
         for piece in reversed(self.risk):
             if at_risk <= 0:
                 break
@@ -146,8 +146,8 @@ class Account:
                 piece.degraded *= at_risk / piece.work
                 piece.work = at_risk
             at_risk -= piece.work
-            kept.append(piece)
-        self.risk = kept[::-1]
+            remaining.append(piece)
+        self.risk = remaining[::-1]
 
     def lose(self, work: float, cause: int) -> None:
         """Move the newest `work` seconds from where they are to lost work."""
@@ -213,11 +213,11 @@ class Account:
 
     def held(self) -> NDArray[np.float64]:
         """Return the GPU-seconds of nodes that the job held, and those that it queued for, shaped as `totals`."""
-        held = self.totals()
+        totals = self.totals()
         for place, gpu_s in self.absences.items():
             if place[1] != Bucket.QUEUED:
-                held[place] -= gpu_s
-        return held
+                totals[place] -= gpu_s
+        return totals
 
     def close(self, capacity: float, what: str, scale: float = 0.0, buckets: int = BUCKETS) -> None:
         """Check that so many first buckets add up to `capacity` [GPU s]; see :func:`check_sum`."""
@@ -322,9 +322,9 @@ class FleetAccumulator:
             rows = self._services[service]
             rows[window] = [total + amount for total, amount in zip(rows[window], sums, strict=True)]
 
-    def correct(self, service: int, asked: float, place: int, amount: float) -> None:
+    def correct(self, service: int, arrival: float, place: int, amount: float) -> None:
         """Add to one sum over the requests of a service that were asked at a moment."""
-        window = self._window(asked)
+        window = self._window(arrival)
         if window >= 0:
             self._services[service][window][place] += amount
 
@@ -417,16 +417,16 @@ class FleetAccumulator:
             return
         sums = self._jobs[account,][window]
         self._longest[account,] = max(waited, self._longest.get((account,), waited))
-        held = gpus * run
+        gpu_time = gpus * run
         span = max(end - submit, 0.0)
         plain = (run, failures, preemptions, gpus * span, gpus * waited, gpus * useful)
         for index, value in enumerate(plain):
             sums[index] += value
         if span > 0 and useful >= _GOOD_ETTR * span:
-            sums[len(plain)] += held
+            sums[len(plain)] += gpu_time
         status = self._outcomes[account, OUTCOMES.index(outcome)]
         status[0] += 1.0
-        status[1] += held
+        status[1] += gpu_time
         weighted = {"submitted": 1.0}
         if start == start:  # what never started has no wait yet
             weighted |= {"started": 1.0, "wait_first": start - submit}
@@ -439,12 +439,12 @@ class FleetAccumulator:
         for name, value in weighted.items():
             index = JOB_SUM[f"{name}_job"]
             sums[index] += value
-            sums[index + 1] += held * value
+            sums[index + 1] += gpu_time * value
             if name in HISTOGRAMS:
                 by_job, by_gpu_time = self._histograms[account, name]
                 place = bin_of(value)
                 by_job[place] += 1.0
-                by_gpu_time[place] += held
+                by_gpu_time[place] += gpu_time
 
     def result(self, now: float) -> FleetResult:
         """Return what has been added up until the end of the simulation [s]; every job is closed.
@@ -463,8 +463,8 @@ class FleetAccumulator:
             return {key(accounts[account], *rest): np.array(rows) for (account, *rest), rows in table.items()}
 
         ledger = keyed(self._ledger, LedgerKey)
-        held = math.fsum(float(row.sum()) for key, row in ledger.items() if key.bucket != Bucket.QUEUED)
-        check_sum(held, self.gpus * float(seconds.sum()), "the fleet")
+        charged = math.fsum(float(row.sum()) for key, row in ledger.items() if key.bucket != Bucket.QUEUED)
+        check_sum(charged, self.gpus * float(seconds.sum()), "the fleet")
         return FleetResult(
             edges - edges[0],
             seconds,

@@ -245,8 +245,8 @@ class UniformStream:
         """Return the number of a slot's life `number`."""
         column = self.columns.get(number)
         if column is None and number < _COLUMNS:
-            asked = self._asked[number] = self._asked.get(number, 0) + 1
-            if asked > self._few:
+            count = self._asked[number] = self._asked.get(number, 0) + 1
+            if count > self._few:
                 column = self.columns[number] = rng.uniform(self._key, range(self._slots), number).tolist()
         u = rng.uniform_one(self._key, slot, number) if column is None else column[slot]
         return u if self._convert is None else self._convert(slot, u)
@@ -404,8 +404,8 @@ class SourceInfo:
     def numbers_for(self, purpose: str) -> UniformStream:
         """Return the marks for a purpose."""
         key = rng.stream(*self.prefix, *self.stream, "mark", self.source.name, purpose)
-        found = self.numbers[purpose] = UniformStream(key, self.slots)
-        return found
+        stream = self.numbers[purpose] = UniformStream(key, self.slots)
+        return stream
 
 
 def process_sources(prepared: Prepared, replication: int, owner: str) -> list[SourceInfo]:

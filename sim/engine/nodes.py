@@ -93,13 +93,13 @@ def gather(waiting: Sequence[int], count: int, domain_of: Sequence[int]) -> list
         amount[domain] = min(left.pop(domain), needed)
         needed -= amount[domain]
         chosen.add(domain)
-    taken = []
+    gathered = []
     for node in sorted(waiting):
         domain = domain_of[node]
         if amount.get(domain, 0):
             amount[domain] -= 1
-            taken.append(node)
-    return taken
+            gathered.append(node)
+    return gathered
 
 
 def spread(nodes: Iterable[int], count: int, domain_of: Sequence[int]) -> list[int]:
@@ -114,7 +114,7 @@ def spread(nodes: Iterable[int], count: int, domain_of: Sequence[int]) -> list[i
     quota = {domain: count * len(inside) / total for domain, inside in members.items()}
     shares = {domain: int(share) for domain, share in quota.items()}
     rest = count - sum(shares.values())
-    for domain in sorted(quota, key=lambda each: (shares[each] - quota[each], each))[:rest]:
+    for domain in sorted(quota, key=lambda candidate: (shares[candidate] - quota[candidate], candidate))[:rest]:
         shares[domain] += 1
     return sorted(node for domain, inside in members.items() for node in inside[len(inside) - shares[domain] :])
 
@@ -211,23 +211,23 @@ class NodePool(TimeWeightedCount):
     def take_many(self, count: int, places: list[int]) -> list[int]:
         """Take nodes for a job, in rising order."""
         self._merge()
-        taken = sorted(self.run[self.passed : self.passed + count])
+        nodes = sorted(self.run[self.passed : self.passed + count])
         if (
-            len(taken) == count > 0
+            len(nodes) == count > 0
             and not self.entries
-            and taken[-1] - taken[0] + 1 == count
-            and places[taken[0] : taken[-1] + 1] == [self.place] * count
+            and nodes[-1] - nodes[0] + 1 == count
+            and places[nodes[0] : nodes[-1] + 1] == [self.place] * count
         ):
             # A stretch of nodes that are here, as at the start: no need to look at each.
             self.passed += count
-            places[taken[0] : taken[-1] + 1] = [NodeState.JOB] * count
-            return taken
-        taken = []
+            places[nodes[0] : nodes[-1] + 1] = [NodeState.JOB] * count
+            return nodes
+        nodes = []
         for _ in range(count):
             node = self.pop(places)
             places[node] = NodeState.JOB
-            taken.append(node)
-        return sorted(taken)
+            nodes.append(node)
+        return sorted(nodes)
 
     def _merge(self) -> None:
         """Let all nodes wait in the run, if they have no keys: it is cheaper to take many from."""
@@ -288,14 +288,14 @@ class PackedPool(NodePool):
     def take_many(self, count: int, places: list[int]) -> list[int]:
         """Take nodes for a job, in rising order, from as few domains as that takes."""
         here = {node for heap in self.heaps.values() for node in heap if places[node] == self.place}
-        taken = gather(sorted(here), count, self.domain_of)
-        for node in taken:
+        nodes = gather(sorted(here), count, self.domain_of)
+        for node in nodes:
             places[node] = NodeState.JOB
         self.heaps = {}
-        for node in sorted(here.difference(taken)):
+        for node in sorted(here.difference(nodes)):
             # In rising order a list is a heap.
             self.heaps.setdefault(self.domain_of[node], []).append(node)
-        return taken
+        return nodes
 
     def pop_near(self, places: list[int], home: int) -> int:
         """Return the first node of the domain `home` that is still here, or -1."""
@@ -333,13 +333,13 @@ def make_pools(
                 places[node] = place
         return pool
 
-    kept: dict[str, list[int]] = {"spare": []}
+    reserved: dict[str, list[int]] = {"spare": []}
     for name, reserve in reserves.items():
         first = len(nodes) - min(reserve.nodes, len(nodes))
-        kept[name] = nodes[first:]
+        reserved[name] = nodes[first:]
         del nodes[first:]
     pools = {"idle": make("idle", 0, nodes, refills=False)}
-    for name, members in kept.items():
+    for name, members in reserved.items():
         pools[name] = make(name, len(members), members, refills=name not in reserves or reserves[name].refills)
     return pools
 
@@ -387,8 +387,8 @@ class WholeUnits:
             index = self.of_node[node]
             unit = self.nodes[index]
             # The nodes of a unit enter a pool one after another, and the first one brings a new key.
-            if index not in keys or all(place[other] != place[node] for other in unit if other != node):
-                keys[index] = max(rank(other) for other in unit), index
+            if index not in keys or all(place[mate] != place[node] for mate in unit if mate != node):
+                keys[index] = max(rank(mate) for mate in unit), index
             return keys[index]
 
         return of_unit
@@ -420,7 +420,8 @@ class WholeUnits:
         if place == NodeState.MATE:
             return
         mate = next(
-            (other for other in self.nodes[index] if cluster.place[other] == NodeState.MATE and other != node), -1
+            (partner for partner in self.nodes[index] if cluster.place[partner] == NodeState.MATE and partner != node),
+            -1,
         )
         if mate < 0:
             self.tear(node, now)
@@ -452,11 +453,11 @@ class WholeUnits:
         cluster = self.cluster
         self.is_broken[index] = True
         cluster.units_whole.change(-1, now)
-        for other in self.nodes[index]:
-            if other == node or cluster.place[other] == NodeState.REPAIR:
+        for mate in self.nodes[index]:
+            if mate == node or cluster.place[mate] == NodeState.REPAIR:
                 continue
-            if cluster.where(other) != NodeState.JOB:
-                self._strand(other, now)
+            if cluster.where(mate) != NodeState.JOB:
+                self._strand(mate, now)
             elif index not in self.torn:
                 self.torn.append(index)
 
@@ -498,17 +499,17 @@ class WholeUnits:
         cluster = self.cluster
         unit, needed, place = self.nodes[index], self.needed, cluster.place
         waiting = [node for node in unit if place[node] == NodeState.STRANDED]
-        held = [node for node in unit if place[node] == NodeState.JOB]
-        if len(waiting) + len(held) < (len(unit) if self.drains else needed):
+        working = [node for node in unit if place[node] == NodeState.JOB]
+        if len(waiting) + len(working) < (len(unit) if self.drains else needed):
             return False
-        if held and (len(held) != needed or any(cluster.outages[node] for node in held)):
+        if working and (len(working) != needed or any(cluster.outages[node] for node in working)):
             return False
         self.is_broken[index] = False
         cluster.units_whole.change(1, now)
         cluster.stranded.change(-len(waiting), now)
         if index in self.torn:
             self.torn.remove(index)
-        if held:
+        if working:
             # All that a job needs is still there, and so is the rest: the job never noticed.
             mates = waiting
         else:
@@ -630,9 +631,9 @@ class Cluster:
         """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
         pool = self.idle
         self.dissolve(now)
-        taken = pool.take_many(count, self.place)
+        nodes = pool.take_many(count, self.place)
         pool.change(-count, now)
-        return taken
+        return nodes
 
     def _busy_clock_of(self, node: int) -> ExposureClock | None:
         group = self.group[node]

@@ -432,8 +432,8 @@ class ServicePlan:
     @property
     def admitted(self) -> float:
         """Requests that all replicas admit [1/s]."""
-        own = self.replicas * self.capacity
-        return own if self.readers is None else min(own, self.readers.admitted)
+        capacity = self.replicas * self.capacity
+        return capacity if self.readers is None else min(capacity, self.readers.admitted)
 
     @property
     def gangs(self) -> int:

@@ -172,28 +172,28 @@ class StepCounter:
         if job.spec.step_time <= 0:
             return
         slope = 1.0 / (job.pace.rate * job.pace.step)
-        mine = self.stretches.setdefault(job.index, [_Stretch(0.0, 0.0, 1.0 / job.spec.step_time)])
-        last = mine[-1]
+        stretches = self.stretches.setdefault(job.index, [_Stretch(0.0, 0.0, 1.0 / job.spec.step_time)])
+        last = stretches[-1]
         if abs(last.slope - slope) > _SAME * slope:
-            mine.append(_Stretch(job.work, last.steps + (job.work - last.work) * last.slope, slope))
+            stretches.append(_Stretch(job.work, last.steps + (job.work - last.work) * last.slope, slope))
 
     def roll_back(self, job: Job) -> None:
         """Forget the paces of work that a job has lost; it goes on at the pace that it has now."""
-        mine = self.stretches.get(job.index)
-        if mine is None:
+        stretches = self.stretches.get(job.index)
+        if stretches is None:
             return
-        while len(mine) > 1 and mine[-1].work >= job.work:
-            mine.pop()
+        while len(stretches) > 1 and stretches[-1].work >= job.work:
+            stretches.pop()
         self.change(job)
 
     def done(self, job: Job) -> float:
         """Return the steps behind the work that a job has now [-]; 0 without the time of a step."""
         if job.spec.step_time <= 0:
             return 0.0
-        mine = self.stretches.get(job.index)
-        if not mine:
+        stretches = self.stretches.get(job.index)
+        if not stretches:
             return job.work / job.spec.step_time
-        return mine[-1].steps + (job.work - mine[-1].work) * mine[-1].slope
+        return stretches[-1].steps + (job.work - stretches[-1].work) * stretches[-1].slope
 
 
 # ----------------------------------------
@@ -331,7 +331,11 @@ class SharedStores:
         self.jobs = jobs
         self.kernel = jobs.kernel
         checkpoints = [job.checkpoint for job in jobs.all]
-        shares = [each.stores[0].save_share for each in checkpoints if isinstance(each, MultiLevelCheckpoint)]
+        shares = [
+            checkpoint.stores[0].save_share
+            for checkpoint in checkpoints
+            if isinstance(checkpoint, MultiLevelCheckpoint)
+        ]
         shares += [plan.save_share for stream in jobs.prepared.streams for plan in stream.saves.values()]
         self.save_share = max(shares, default=0.0)
         """Share of the store that saves have together [-]; 0 where they are in nobody's way."""
@@ -590,7 +594,7 @@ def _saving(job: Job) -> tuple[MultiLevelCheckpoint, LadderState]:
 
 def _fair_shares(transfers: Sequence[Transfer], free: float) -> None:
     """Share out what is `free` of the store [-], the least demanding first."""
-    ordered = sorted(transfers, key=lambda each: each.whole / max(each.alone, each.whole * _DONE))
+    ordered = sorted(transfers, key=lambda candidate: candidate.whole / max(candidate.alone, candidate.whole * _DONE))
     for index, transfer in enumerate(ordered):
         fair = free / (len(ordered) - index)
         transfer.speed = min(fair / transfer.whole, 1 / transfer.alone if transfer.alone > 0 else math.inf)

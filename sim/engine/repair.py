@@ -122,9 +122,9 @@ class PartsStock:
 
     def collect(self, now: float) -> PartUse:
         """Return what has become of the stock since the last time, and begin anew."""
-        found = PartUse(self.asked, self.waited, self.bought, self.nodes.collect(now), self.shelf.collect(now))
+        use = PartUse(self.asked, self.waited, self.bought, self.nodes.collect(now), self.shelf.collect(now))
         self.asked = self.waited = self.bought = 0
-        return found
+        return use
 
 
 class Repair:
@@ -334,21 +334,26 @@ class Repair:
                     group.job.unblamed.append(node)
             return 1
         self.counts.wrong_blames += 1
-        other = self._other(node, failure, group)
-        if other < 0:
+        wrong_node = self._other(node, failure, group)
+        if wrong_node < 0:
             return int(not is_up)
-        self.take_down(other, now, failure.info.cause)
-        self.cluster.send_to_repair(other, failure.info.cause, now)
-        self.admit(other, failure, now, is_wrong=True)
+        self.take_down(wrong_node, now, failure.info.cause)
+        self.cluster.send_to_repair(wrong_node, failure.info.cause, now)
+        self.admit(wrong_node, failure, now, is_wrong=True)
         return 2 - is_up
 
     def _other(self, node: int, failure: FailureEvent, group: ReplicaGroup | Allocation) -> int:
         """Return another node of the group that is up, each with the same probability, or -1."""
         positions = group.job.nodes
         for attempt in range(BLAME_DRAWS):
-            other = positions[int(failure.mark(f"other {attempt}") * len(positions))]
-            if other >= 0 and other != node and self.cluster.group[other] is group and not self.cluster.outages[other]:
-                return other
+            candidate = positions[int(failure.mark(f"other {attempt}") * len(positions))]
+            if (
+                candidate >= 0
+                and candidate != node
+                and self.cluster.group[candidate] is group
+                and not self.cluster.outages[candidate]
+            ):
+                return candidate
         return -1
 
     # ----------------------------------------------------------------------------------------------- eviction

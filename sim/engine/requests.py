@@ -78,8 +78,8 @@ class Served:
     @property
     def tpot(self) -> NDArray[np.float64]:
         """A request's own mean time per token after the first [s]; 0 where there is one token."""
-        found: NDArray[np.float64] = (self.last - self.first) / np.maximum(self.output - 1, 1)
-        return found
+        times: NDArray[np.float64] = (self.last - self.first) / np.maximum(self.output - 1, 1)
+        return times
 
     def attainment(self, ttft: float, tpot: float) -> float:
         """Return the share of requests whose TTFT and own mean TPOT are within the limits [-]."""
@@ -87,8 +87,8 @@ class Served:
 
     def within(self, ttft: float, tpot: float) -> NDArray[np.bool_]:
         """Return which requests have TTFT and own mean TPOT within the limits."""
-        found: NDArray[np.bool_] = (self.ttft <= ttft) & (self.tpot <= tpot)
-        return found
+        in_slo: NDArray[np.bool_] = (self.ttft <= ttft) & (self.tpot <= tpot)
+        return in_slo
 
     def doubt(self, ttft: float, tpot: float) -> float:
         """Return the half-width of the 95 % interval of :meth:`attainment` [-].
@@ -143,8 +143,8 @@ def room_and_needs(replica: Replica, requests: Sequence[Request], longest: int) 
     RequestError
         If arrivals are not in order, a request has no token, or one alone exceeds the room for keys and values.
     """
-    each = float(replica.cache_bytes(1.0))
-    room = replica.data * cache_room(replica) / each if each else math.inf
+    token_bytes = float(replica.cache_bytes(1.0))
+    room = replica.data * cache_room(replica) / token_bytes if token_bytes else math.inf
     least = longest if replica.engine.admission == "reserve" else 0
     needs = [request.input + max(least, request.output) for request in requests]
     before = -math.inf
@@ -237,8 +237,8 @@ class _Loop:
             request = self.requests[index]
             prompt = request.input + self.made[index]
             if not self.read:
-                taken = self.reserved + self.needs[index] if self.reserves else self.context + prompt
-                if len(self.ends) + len(parts) >= self.seats or taken > self.room:
+                demand = self.reserved + self.needs[index] if self.reserves else self.context + prompt
+                if len(self.ends) + len(parts) >= self.seats or demand > self.room:
                     break
                 self.reserved += self.needs[index]
                 self.context += prompt
@@ -286,18 +286,18 @@ class _Loop:
                 self._evict()
                 return
             steps = min(steps, fitting)
-        one = self._step(batch, self.context)
-        growth = self._step(batch, self.context + batch) - one
-        if self.now + steps * one + growth * steps * (steps - 1) / 2 > arrival:
+        first_step = self._step(batch, self.context)
+        growth = self._step(batch, self.context + batch) - first_step
+        if self.now + steps * first_step + growth * steps * (steps - 1) / 2 > arrival:
             # Smallest k with k t + g k (k - 1) / 2 >= what is left.
             left = max(arrival - self.now, 0.0)
             if growth > 0:
-                linear = one - growth / 2
-                found = (math.sqrt(linear * linear + 2 * growth * left) - linear) / growth
+                linear = first_step - growth / 2
+                root = (math.sqrt(linear * linear + 2 * growth * left) - linear) / growth
             else:
-                found = left / one
-            steps = min(steps, max(1, math.ceil(found * (1 - 1e-12))))
-        self._pass(steps * one + growth * steps * (steps - 1) / 2, steps, batch)
+                root = left / first_step
+            steps = min(steps, max(1, math.ceil(root * (1 - 1e-12))))
+        self._pass(steps * first_step + growth * steps * (steps - 1) / 2, steps, batch)
         if steps == most:
             self._finish()
 
@@ -335,11 +335,11 @@ class _Loop:
         """Take the room of the sequence that came last; its prompt and tokens will be read again."""
         index = next(reversed(self.entered))
         request = self.requests[index]
-        made = self.made[index] + 1 + self.iteration - self.entered.pop(index)
+        tokens = self.made[index] + 1 + self.iteration - self.entered.pop(index)
         self.ends[:] = sorted(entry for entry in self.ends if entry[1] != index)
-        self.context -= request.input + made - 1
+        self.context -= request.input + tokens - 1
         self.reserved -= self.needs[index]
-        self.made[index] = made
+        self.made[index] = tokens
         if self.read:
             # The prompt that is half read goes on after it.
             half = self.waiting[0]

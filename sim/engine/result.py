@@ -258,7 +258,7 @@ class FleetResult:
     def histogram(self, name: str, weight: Literal["job", "gpu_time"], accounts: Iterable[FleetAccount]) -> FloatArray:
         """Return how many jobs, or GPU-seconds of them, are in each bin, shape (bins,)."""
         row = ("job", "gpu_time").index(weight)
-        tables = (self.histograms[each, name] for each in accounts if (each, name) in self.histograms)
+        tables = (self.histograms[account, name] for account in accounts if (account, name) in self.histograms)
         return sum((table[row] for table in tables), np.zeros(len(BIN_EDGES)))
 
 

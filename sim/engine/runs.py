@@ -197,12 +197,12 @@ class Runs:
             holder.lost += lost
             return lost
         charge, account = self.tally.charge, holder.account
-        cut, kept, stalled, risk, stall = _parts(holder, now, keeps=keeps)
+        cut, useful, stalled, risk, stall = _parts(holder, now, keeps=keeps)
         # Each part is spread evenly over its time, so that windows add up.
-        holder.durable += kept
-        holder.useful += kept
-        if kept > 0:
-            charge(account, _PRODUCTIVE, 0, DIRECT, kept * gpus, holder.run_at, cut)
+        holder.durable += useful
+        holder.useful += useful
+        if useful > 0:
+            charge(account, _PRODUCTIVE, 0, DIRECT, useful * gpus, holder.run_at, cut)
         if stalled > 0:
             charge(account, _CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, holder.run_at, cut)
         if risk > 0:
@@ -220,7 +220,7 @@ def _parts(holder: Holder, now: float, *, keeps: bool) -> tuple[float, float, fl
     `keeps` all, that is now.
     """
     seconds, interval, save = now - holder.run_at, holder.saves.interval, holder.save
-    cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
+    cut, useful, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
     if interval < math.inf:
         head = holder.saves.head
         saves, rest = divmod(seconds + head, interval + save)
@@ -233,12 +233,12 @@ def _parts(holder: Holder, now: float, *, keeps: bool) -> tuple[float, float, fl
         stall = rest - risk
         stalled = saves * save
         cut = now - rest
-        kept = seconds - rest - stalled
+        useful = seconds - rest - stalled
     elif not keeps:
-        cut, kept, risk = holder.run_at, 0.0, seconds
+        cut, useful, risk = holder.run_at, 0.0, seconds
     if keeps:
-        return now, kept + risk, stalled + stall, 0.0, 0.0
-    return cut, kept, stalled, risk, stall
+        return now, useful + risk, stalled + stall, 0.0, 0.0
+    return cut, useful, stalled, risk, stall
 
 
 class SharedSaves:
@@ -341,8 +341,8 @@ class SharedSaves:
         """Charge the stall of a save; what of a blocking one is longer than alone has its cause."""
         start, stall = holder.saving_at, Bucket.CHECKPOINT_STALL.value
         charge, seconds = self.records.tally.charge, stop - start
-        for cause, each in late.items() if holder.saves.drain == 0 else ():
-            part = min(each, seconds)
+        for cause, lateness in late.items() if holder.saves.drain == 0 else ():
+            part = min(lateness, seconds)
             seconds -= part
             charge(holder.account, stall, cause, DIRECT, part * gpus, start, stop)
         if seconds > 0:

@@ -123,7 +123,7 @@ class ReplicaPool:
         stuck = (cohort for holder in self.holders if holder.is_stuck for cohort in self._moving(holder))
         for cohort in (*waiting, *stuck):
             if cohort.lost < 1:
-                self.fluid.count(cohort.asked, WAITING, cohort.count)
+                self.fluid.count(cohort.arrival, WAITING, cohort.count)
 
     # ---------------------------------------------------------------------------------------- replicas that serve
 
@@ -203,11 +203,11 @@ class ReplicaPool:
         allocation, per_node = holder.allocation, self.per_node
         assert allocation is not None
         # Nodes that it lacks, and those that load, are not slow.
-        holder.held = float((holder.nodes - max(holder.lacks, len(allocation.missing))) * per_node)
-        holder.fast = min(speed * holder.nodes * per_node, holder.held)
+        holder.allocated = float((holder.nodes - max(holder.lacks, len(allocation.missing))) * per_node)
+        holder.fast = min(speed * holder.nodes * per_node, holder.allocated)
         if speed < 1:
             self.slow[holder] = None
-        self.capacity.add(holder.replicas, speed, holder.held, holder.fast)
+        self.capacity.add(holder.replicas, speed, holder.allocated, holder.fast)
 
     def _stop_serving(self, holder: Holder, now: float) -> None:
         self.fluid.advance(now)
@@ -216,13 +216,13 @@ class ReplicaPool:
             del self.slow[holder]
         self._charge_joining(holder, now)
         holder.joining = []
-        self.capacity.add(-holder.replicas, holder.speed, -holder.held, -holder.fast)
+        self.capacity.add(-holder.replicas, holder.speed, -holder.allocated, -holder.fast)
         holder.is_serving = False
         holder.since = now
 
     def _charge_slow(self, holder: Holder, now: float) -> None:
         """Charge what a holder that is slower lacks to one that is not, as far as it was busy."""
-        lacks = (holder.held - holder.fast) * (self.capacity.busy - holder.from_busy)
+        lacks = (holder.allocated - holder.fast) * (self.capacity.busy - holder.from_busy)
         if lacks > 0:
             start = max(holder.up_since, self.flushed)
             self.charge(self.account, Bucket.DEGRADED, holder.why, holder.via, lacks, start, now)
@@ -395,8 +395,8 @@ class ReplicaPool:
             self._submit(plan.together, now)
         # Last in, first out; those that wait for nodes first.
         idle = [holder for holder in reversed(self.holders) if holder in self.waiting]
-        others = [holder for holder in reversed(self.holders) if holder.allocation is not None]
-        for holder in (idle + others)[: len(self.holders) - gangs]:
+        busy = [holder for holder in reversed(self.holders) if holder.allocation is not None]
+        for holder in (idle + busy)[: len(self.holders) - gangs]:
             self._retire(holder, now)
         if until < math.inf:
             self.kernel.at(until + window, EventPriority.PHASE, self._on_scale, *next(self.looks))
@@ -471,7 +471,7 @@ class AdmissionSpan(NamedTuple):
         Requests.
     live
         Replicas of both that served, slower ones in part.
-    asked, tpot, shares
+    arrival, tpot, shares
         When they were asked [s], their time per token [s], and how many of them are in SLO [-].
     """
 
@@ -480,7 +480,7 @@ class AdmissionSpan(NamedTuple):
     use: tuple[float, float]
     requests: float
     live: tuple[float, float]
-    asked: float
+    arrival: float
     tpot: float
     shares: Shares
 
@@ -637,7 +637,7 @@ class RequestFluid:
     def _turn_away(self) -> None:
         """Let all requests that wait be turned away."""
         for cohort in self.queue:
-            self.count(cohort.asked, REJECTED, cohort.count)
+            self.count(cohort.arrival, REJECTED, cohort.count)
         self.queue.clear()
         self.backlog = 0.0
 
@@ -649,17 +649,17 @@ class RequestFluid:
         if queue and queue[0].leaves <= now:
             cohort = queue.popleft()
             self.backlog -= cohort.count * cohort.work
-            self.count(cohort.asked, REJECTED, cohort.count)
+            self.count(cohort.arrival, REJECTED, cohort.count)
             return 0.0
         first = queue[0] if queue else Cohort(now, math.inf, math.inf)
         # How fast the moment at which the next was asked moves on; without a queue who comes is the first.
         density = rate if not queue else first.count / first.span if first.span else math.inf
         pace = capacity / (density * first.work)
         served = capacity / first.work
-        due = first.due if first.due == first.due else first.asked + plan.slack
+        due = first.due if first.due == first.due else first.arrival + plan.slack
         moves = pace if first.due != first.due else 0.0
         patience = plan.patience if plan.patience and not plan.asks and first.leaves == math.inf else math.inf
-        gives_up = now >= first.asked + patience - _TINY and pace < 1
+        gives_up = now >= first.arrival + patience - _TINY and pace < 1
         left = density if gives_up else served
         came = rate * (plan.asks if is_vain else 1)
         joins = bool(queue) and self._joins(queue[-1], now, came, float(is_vain))
@@ -668,7 +668,7 @@ class RequestFluid:
         part = min(seconds, first.count / net if net > 0 else math.inf, first.leaves - now)
         if gives_up:
             moves = 1.0
-        for bound, speed in ((due, moves), (first.asked + patience, pace)):
+        for bound, speed in ((due, moves), (first.arrival + patience, pace)):
             crossing = (bound - now) / (1 - speed) if speed != 1 else 0.0
             part = min(part, crossing if crossing > _TINY else math.inf)
         is_last = bool(queue) and net > 0 and part >= first.count / net
@@ -684,24 +684,24 @@ class RequestFluid:
             self.sums[REJECTED] += rate * part
         self._serve_first(now, part, served * part, in_time=in_time)
         first = queue[0]
-        taken = left * part
-        self.backlog = max(self.backlog - taken * first.work, 0.0)
+        passed = left * part
+        self.backlog = max(self.backlog - passed * first.work, 0.0)
         if gives_up:
-            self.count(first.asked, REJECTED, (left - served) * part)
-        if is_last or taken >= first.count:
+            self.count(first.arrival, REJECTED, (left - served) * part)
+        if is_last or passed >= first.count:
             queue.popleft()
         else:
-            first.asked += first.span * taken / first.count
-            first.span -= first.span * taken / first.count
-            first.count -= taken
+            first.arrival += first.span * passed / first.count
+            first.span -= first.span * passed / first.count
+            first.count -= passed
         self.sums[WAITED] += (before + self.backlog) / 2 * part
         return part
 
     def _joins(self, last: Cohort, now: float, rate: float, lost: float) -> bool:
         """Return whether who comes now at a rate is like the last who wait."""
-        if not last.span or last.leaves < math.inf or last.lost != lost or not rate or last.asked < self.flushed:
+        if not last.span or last.leaves < math.inf or last.lost != lost or not rate or last.arrival < self.flushed:
             return False
-        is_next = abs(last.asked + last.span - now) <= _TINY * max(now, 1.0)
+        is_next = abs(last.arrival + last.span - now) <= _TINY * max(now, 1.0)
         return is_next and abs(last.count - rate * last.span) <= 1e-6 * last.count
 
     def _judge_storm(self, rate: float, capacity: float, seconds: float) -> tuple[bool, float]:
@@ -724,15 +724,15 @@ class RequestFluid:
         """Serve the first of those who wait at full use."""
         first = self.queue[0]
         if first.lost < 1:
-            self._serve(now, seconds, 1.0, count, first.asked, in_time=in_time, shares=first.shares)
+            self._serve(now, seconds, 1.0, count, first.arrival, in_time=in_time, shares=first.shares)
         else:
-            self._serve(now, seconds, 1.0, 0.0, first.asked)
-            self.count(first.asked, WASTED, count)
+            self._serve(now, seconds, 1.0, 0.0, first.arrival)
+            self.count(first.arrival, WASTED, count)
         if first.lost:
             self.waste(self.account, first.lost * seconds * self.decoders.fast_gpus, first.cause, now, now + seconds)
 
     def _serve(
-        self, now: float, seconds: float, use: float, count: float, asked: float,
+        self, now: float, seconds: float, use: float, count: float, arrival: float,
         *, in_time: bool = True, shares: Shares | None = None,
     ) -> None:  # fmt: skip
         """Serve requests that were asked at a moment, for some time at one use."""
@@ -748,26 +748,26 @@ class RequestFluid:
         if not in_time:
             shares = 0.0, 0.0
         self.decoders.work(use, seconds)
-        self.answer(asked, count, tpot, shares)
+        self.answer(arrival, count, tpot, shares)
         while self.history and self.history[0].end < now - self.reach:
             self.history.popleft()
         live = self.decoders.live, self.readers.live if self.readers is not None else 0.0
-        self.history.append(AdmissionSpan(now, now + seconds, (use, readers_use), count, live, asked, tpot, shares))
+        self.history.append(AdmissionSpan(now, now + seconds, (use, readers_use), count, live, arrival, tpot, shares))
 
-    def answer(self, asked: float, count: float, tpot: float, shares: Shares) -> None:
+    def answer(self, arrival: float, count: float, tpot: float, shares: Shares) -> None:
         """Count requests as served; a negative number as not served after all."""
         if count:
-            self.count(asked, SERVED, count)
-            self.count(asked, IN_SLO, count * shares[0])
-            self.count(asked, UNSURE, count * shares[1])
-            self.count(asked, USER, count * self.plan.output * tpot)
+            self.count(arrival, SERVED, count)
+            self.count(arrival, IN_SLO, count * shares[0])
+            self.count(arrival, UNSURE, count * shares[1])
+            self.count(arrival, USER, count * self.plan.output * tpot)
 
-    def count(self, asked: float, place: int, amount: float) -> None:
+    def count(self, arrival: float, place: int, amount: float) -> None:
         """Add to a sum of the window in which requests were asked."""
-        if asked >= self.flushed:
+        if arrival >= self.flushed:
             self.sums[place] += amount
         else:
-            self.tally.correct(self.plan.index, asked, place, amount)
+            self.tally.correct(self.plan.index, arrival, place, amount)
 
     def _capacity(self) -> float:
         """Return the requests that are admitted: with readers of prompts, what the smaller pool carries [1/s]."""
@@ -802,10 +802,10 @@ class RequestFluid:
             if not span.requests:
                 continue
             share = holder.replicas * holder.speed / span.live[pool.reads]
-            cohort = Cohort(span.asked, 0.0, span.requests * part * share)
-            self.answer(span.asked, -cohort.count, span.tpot, span.shares)
+            cohort = Cohort(span.arrival, 0.0, span.requests * part * share)
+            self.answer(span.arrival, -cohort.count, span.tpot, span.shares)
             if plan.loses:
-                self.count(span.asked, FAILED, cohort.count)
+                self.count(span.arrival, FAILED, cohort.count)
             cohort.shares, cohort.due, cohort.work, cohort.cause = span.shares, pool.due(now, span), plan.whole, cause
             if not plan.begins_anew:
                 again = plan.recompute * plan.capacity
@@ -831,7 +831,7 @@ class RequestFluid:
 
     def move(self, cohort: Cohort) -> None:
         """Move requests to other replicas, behind those who wait."""
-        self.count(cohort.asked, MOVED, cohort.count)
+        self.count(cohort.arrival, MOVED, cohort.count)
         self.queue.append(cohort)
         self.backlog += cohort.count * cohort.work
 

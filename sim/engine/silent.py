@@ -103,7 +103,7 @@ class SilentFaults:
             return
         self._settle((node,), self.kernel.now)
         for fault in self.of_node.pop(node):
-            fault.nodes = tuple(other for other in fault.nodes if other != node)
+            fault.nodes = tuple(member for member in fault.nodes if member != node)
             if not fault.nodes:
                 fault.is_open = False
                 self.failures.renewals.renew(fault.failure)
@@ -115,9 +115,9 @@ class SilentFaults:
         self._settle(fault.nodes, now)
         fault.is_open = False
         for node in fault.nodes:
-            mine = self.of_node[node]
-            mine.remove(fault)
-            if not mine:
+            faults = self.of_node[node]
+            faults.remove(fault)
+            if not faults:
                 del self.of_node[node]
 
     def _is_first(self, fault: SilentFault) -> bool:
@@ -334,8 +334,8 @@ class HiddenFaults:
             if node in nodes:
                 lives.append(Lifetime(node, source, node, 0, math.inf))
         infos = self.failures.infos
-        found = (life for life in lives if FailureEvent(infos[life.source], life.slot, life.round).is_found_before)
-        return [functools.partial(self._find, life) for life in found]
+        hidden = (life for life in lives if FailureEvent(infos[life.source], life.slot, life.round).is_found_before)
+        return [functools.partial(self._find, life) for life in hidden]
 
     def _on_due(self, life: Lifetime, token: int, now: float) -> None:
         if life.token == token:
@@ -348,8 +348,8 @@ class HiddenFaults:
             self.parked.setdefault(node, []).append(life)
             return
         info = self.failures.infos[life.source]
-        mine = self.open[node]
-        mine.remove(life)
+        lives = self.open[node]
+        lives.remove(life)
         if life.round >= RELAPSE:
             self.failures.counts.relapses += 1
             self.failures.occur(info, life.slot, life.round, is_found=is_found)
@@ -422,7 +422,7 @@ class Bugs:
 
     def meet(self, job: Job, now: float) -> None:
         """Let a job, which has come to its next bug and is settled, pass it if it is mended, or fail."""
-        bug = min(self.open[job.index], key=lambda each: each.at)
+        bug = min(self.open[job.index], key=lambda candidate: candidate.at)
         if now >= bug.mended:
             bug.number += 1
             bug.attempts = 0

@@ -232,11 +232,11 @@ class Simulation:
         owned = prepared.nodes * prepared.gpus_per_node * (end - prepared.warmup)
         jobs = tuple(self._job_result(job, end) for job in self.jobs.all)
         outside = self.outside.totals()
-        held = np.zeros(outside.shape[1])
+        allocated = np.zeros(outside.shape[1])
         for job, summary in zip(self.jobs.all, jobs, strict=True):
-            held += summary.totals.sum(axis=(0, 2)) - np.asarray(job.account.absent)
+            allocated += summary.totals.sum(axis=(0, 2)) - np.asarray(job.account.absent)
         units = len(prepared.units.nodes) if prepared.units is not None else 0
-        fleet, cluster = self.queue.result(end, held)
+        fleet, cluster = self.queue.result(end, allocated)
         return Result(
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,

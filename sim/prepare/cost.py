@@ -69,10 +69,10 @@ def _check_cost(scenario: Scenario, cost: CostSpec, site: EmptyCluster, facility
     if cost.allocation is None and len(scenario.jobs) > 1:
         rule = f"is shared by {len(scenario.jobs)} jobs: say how with allocation: requested or allocation: gpus"
         raise PathError(("cost",), rule)
-    known = [part for part, count in {**site.counts, "cluster": 1}.items() if count]
+    parts = [part for part, count in {**site.counts, "cluster": 1}.items() if count]
     for part in cost.repair:
-        if part not in known:
-            raise PathError(("cost", "repair", part), catalog.unknown("part", part, known))
+        if part not in parts:
+            raise PathError(("cost", "repair", part), catalog.unknown("part", part, parts))
 
 
 def power_warnings(scenario: Scenario, upkeep: PowerAndCost) -> Iterator[str]:
@@ -80,13 +80,15 @@ def power_warnings(scenario: Scenario, upkeep: PowerAndCost) -> Iterator[str]:
     paces = [level.pace for level in upkeep.levels]
     if scenario.jobs and min(paces, default=1.0) < 1:
         mean, node = upkeep.mean(lambda level: level.pace, scenario.horizon), upkeep.facility
-        found = f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
+        warning = (
+            f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
+        )
         if any(level.cause == CAP for level in upkeep.levels) and node is not None:
             stated = scenario.power is not None and scenario.power.exponent is not None
-            found += (
+            warning += (
                 "" if stated else "; under a cap as was measured on H100, which is assumed for others (power.exponent)"
             )
-        yield found
+        yield warning
     if not upkeep.is_steady and (scenario.streams or scenario.services):
         yield (
             "power: caps, heat and ramps slow named jobs only, and capped boards services too; all others keep full "
@@ -205,10 +207,10 @@ def _share(
         share, least = capped_share(cap, node, stepping), stepping * node.idle
     else:
         nodes = site.counts["node"]
-        asked = sum(job.gpus for job in scenario.jobs) / site.gpus_per_node
-        stepping = nodes if scenario.streams or scenario.services else min(asked, nodes)
-        other = facility.network + facility.storage
-        share = capped_share(cap / facility.pue, node, stepping, nodes - stepping, other)
+        occupied = sum(job.gpus for job in scenario.jobs) / site.gpus_per_node
+        stepping = nodes if scenario.streams or scenario.services else min(occupied, nodes)
+        infrastructure = facility.network + facility.storage
+        share = capped_share(cap / facility.pue, node, stepping, nodes - stepping, infrastructure)
         least = facility_energy(nodes * node.idle, facility.network, facility.storage, facility.pue).total
     if share <= 0:
         rule = f"is {units.show(cap, units.POWER)}, and with all nodes idle it takes {least / 1e3:,.6g} kW; give more"
@@ -218,8 +220,12 @@ def _share(
 
 def _boards(site: EmptyCluster, scenario: Scenario) -> float:
     """Return the share of their range of power that caps leave the boards of jobs [-]; of several the lowest."""
-    held = zip(site.chips or (), site.held(scenario), strict=False)
-    caps = [(chip.cap, chip.power) for chip, nodes in held if nodes and chip.cap is not None and chip.power is not None]
+    chip_nodes = zip(site.chips or (), site.held(scenario), strict=False)
+    caps = [
+        (chip.cap, chip.power)
+        for chip, nodes in chip_nodes
+        if nodes and chip.cap is not None and chip.power is not None
+    ]
     return min((board_share(cap, power) for cap, power in caps), default=1.0)
 
 
@@ -239,8 +245,8 @@ def _node(power: PowerSpec, listed: NodePower | None, gpus: int) -> NodePower | 
     idle = power.idle if power.idle is not None else listed.idle if listed is not None else None
     training = power.training if power.training is not None else listed.training if listed is not None else None
     if idle is None or training is None:
-        key, other = ("idle", "training") if training is None else ("training", "idle")
-        rule = f"needs power.{other} beside it: the catalog does not say what a node of this cluster draws"
+        key, beside = ("idle", "training") if training is None else ("training", "idle")
+        rule = f"needs power.{beside} beside it: the catalog does not say what a node of this cluster draws"
         raise PathError(("power", key), rule)
     if idle > training:
         key = "idle" if power.idle is not None else "training"
@@ -257,20 +263,20 @@ def _listed(scenario: Scenario, site: EmptyCluster) -> NodePower | None:
 
     Without work that is the mean node, in training the mean of the nodes that jobs and services have.
     """
-    found, gpus = [], site.gpus_per_node
+    rows, gpus = [], site.gpus_per_node
     if site.chips is None:
         return None
-    held = site.held(scenario)
-    for pool, chip, busy in zip(site.cluster.all_pools, site.chips, held, strict=True):
+    occupied = site.held(scenario)
+    for pool, chip, busy in zip(site.cluster.all_pools, site.chips, occupied, strict=True):
         node = chip.node
         if node is None:
             return None
-        found.append((pool.count / site.counts["node"], busy / (sum(held) or 1), gpus / node.gpus, node))
-    idle = sum(share * size * node.idle for share, _, size, node in found)
+        rows.append((pool.count / site.counts["node"], busy / (sum(occupied) or 1), gpus / node.gpus, node))
+    idle = sum(share * size * node.idle for share, _, size, node in rows)
     return NodePower(
         idle=idle,
-        training=max(sum(busy * size * node.training for _, busy, size, node in found), idle),
+        training=max(sum(busy * size * node.training for _, busy, size, node in rows), idle),
         gpus=gpus,
-        measured=all(node.measured and size == 1 for _, _, size, node in found),
-        source="; ".join(dict.fromkeys(node.source for _, _, _, node in found)),
+        measured=all(node.measured and size == 1 for _, _, size, node in rows),
+        source="; ".join(dict.fromkeys(node.source for _, _, _, node in rows)),
     )

@@ -67,7 +67,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[F
     sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
     detection = scenario.detection
     race = functools.cache(detection.detection_race)
-    found = [
+    built = [
         replace(
             source,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
@@ -78,14 +78,14 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[F
         )
         for source, index in zip(sources, origins, strict=True)
     ]
-    for source, index in zip(found, origins, strict=True):
+    for source, index in zip(built, origins, strict=True):
         if source.detection_race is None and source.effect.use == "spike":
             rule = f"'{source.name}': a loss spike stays undetected here; give it a detection time"
             raise PathError(("failures", index, "detection"), rule)
     if scenario.health is not None:
-        found = [scenario.health.watched(source) for source in found]
-        found += _false_alarms(scenario.health, found, scenario, counts["node"], repair)
-    return found, merged
+        built = [scenario.health.watched(source) for source in built]
+        built += _false_alarms(scenario.health, built, scenario, counts["node"], repair)
+    return built, merged
 
 
 def _false_alarms(
@@ -274,14 +274,14 @@ def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyR
 
 def _thin(sources: list[FailureSource], origins: list[int]) -> list[FailureSource]:
     """Draw causes whose hazard a rollout changes at the highest hazard that a node can have."""
-    found = list(sources)
+    thinned = list(sources)
     names = [source.name for source in sources]
     for source, index in zip(sources, origins, strict=True):
         for cause, ratio in source.rollout.hazard.items() if source.rollout is not None else ():
             path = ("failures", index, "hazard", cause)
             if cause not in names:
                 raise PathError(path, catalog.unknown("cause", cause, names))
-            target = found[names.index(cause)]
+            target = thinned[names.index(cause)]
             if target.of_fabric or target.part not in OF_ONE_NODE or target.law is None or target.fix is not None:
                 raise PathError(path, f"'{cause}' is not a cause of single nodes with a rate")
             if target.renews == "never":
@@ -289,14 +289,14 @@ def _thin(sources: list[FailureSource], origins: list[int]) -> list[FailureSourc
             if not all(law.memoryless for law in target.variety.laws(target.law)):
                 raise PathError(path, f"a changed hazard thins '{cause}', which is right only for a constant rate")
             ceiling = max(ratio, 1.0)
-            found[names.index(cause)] = replace(
+            thinned[names.index(cause)] = replace(
                 target,
                 law=target.law.scaled(1 / ceiling),
                 variety=target.variety.scaled(1 / ceiling),
                 ceiling=target.ceiling * ceiling,
                 thinned=True,
             )
-    return found
+    return thinned
 
 
 def _with_domain(source: FailureSource, index: int, cluster: ClusterSpec) -> FailureSource:
@@ -402,14 +402,14 @@ def _adapted(scenario: Scenario, index: int, choice: Bundle, sources: Sequence[F
             f"{gpus / content['node_gpus']:.4g} times the rate, in proportion to the GPUs"
         )
     job = catalog.another_size(choice.use, {job.name: job.gpus for job in scenario.jobs})
-    kept = [source for source in sources if source.name in catalog.causes(choice.use) and source.part == "job"]
-    if job is None or not kept:
+    of_job = [source for source in sources if source.name in catalog.causes(choice.use) and source.part == "job"]
+    if job is None or not of_job:
         return
-    rate = DAY * sum(source.rate / max(source.units, 1) for source in kept)
+    rate = DAY * sum(source.rate / max(source.units, 1) for source in of_job)
     counted = " to ".join(f"{size:,}" for size in dict.fromkeys(catalog.counted_on(choice.use) or ()))
     yield (
         f"{where} was counted on jobs of {counted} GPUs, and '{job.name}' has {job.gpus:,}: "
-        f"{', '.join(source.name for source in kept)} keep the rate of that job, {rate:.3g} a day (in proportion to "
+        f"{', '.join(source.name for source in of_job)} keep the rate of that job, {rate:.3g} a day (in proportion to "
         f"the GPUs {rate * job.ratio:.3g}); its other causes are in proportion to the GPUs"
     )
 
@@ -424,8 +424,8 @@ def _fabric_warnings(scenario: Scenario) -> Iterator[str]:
         yield f"cluster.fabric is not stated: {scenario.cluster.hosts.nodes:,} nodes get a {fabric.title}"
     elif fabric.reroute != "none" or fabric.homes > 1:
         for index, source in enumerate(scenario.failures):
-            known = catalog.causes(source.use) if isinstance(source, Bundle) else []
-            causes = [name for name in known if any(word in name for word in _NETWORK)]
+            names = catalog.causes(source.use) if isinstance(source, Bundle) else []
+            causes = [name for name in names if any(word in name for word in _NETWORK)]
             if causes:
                 yield (
                     f"failures.{index}: '{source.use}' counts {', '.join(causes)} as faults of nodes, which second "

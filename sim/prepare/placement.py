@@ -90,8 +90,8 @@ def _key_of(cluster: ClusterSpec) -> Hashable:
     file, stamp = getattr(cluster.fabric, "file", None), None
     if file is not None:
         try:
-            found = Path(file).stat()
-            stamp = found.st_mtime_ns, found.st_size
+            status = Path(file).stat()
+            stamp = status.st_mtime_ns, status.st_size
         except (OSError, ValueError):  # for those to say who read it
             pass
     return repr(cluster), stamp
@@ -130,8 +130,8 @@ def chip_of(cluster: ClusterSpec, pool: int, precision: str, job: int | None = N
 
 def known_chips(cluster: ClusterSpec) -> list[Accelerator] | None:
     """Return the accelerator of each pool of hosts; ``None`` if the catalog does not have all of them."""
-    found = [_resolved(pool.accelerator) for pool in cluster.all_pools]
-    return None if None in found else [chip for chip in found if chip is not None]
+    chips = [_resolved(pool.accelerator) for pool in cluster.all_pools]
+    return None if None in chips else [chip for chip in chips if chip is not None]
 
 
 def _resolved(accelerator: AnyAccelerator) -> Accelerator | None:
@@ -160,14 +160,14 @@ def _seats_in_order(scenario: Scenario, counts: Mapping[str, int]) -> dict[tuple
     ]
     whole: NodeRanges = ((0, total - 1),)
     ranges: dict[str, NodeRanges] = {row.name: tuple(row.nodes or whole) for row in scenario.partitions}
-    taken: dict[NodeRanges, int] = {}
+    occupied: dict[NodeRanges, int] = {}
     seats = {}
     for _, kind, index, partition, nodes in sorted(rows, key=lambda row: row[0]):
         within = ranges[partition] if partition in ranges else next(iter(ranges.values()), whole)
-        before = taken.get(within, 0)
+        before = occupied.get(within, 0)
         size = sum(last - first + 1 for first, last in within)
         seats[kind, index] = within, before if before + nodes <= size else 0
-        taken[within] = before + nodes
+        occupied[within] = before + nodes
     return seats
 
 
@@ -177,10 +177,10 @@ def pool_warnings(scenario: Scenario, site: EmptyCluster) -> Iterator[str]:
     for kind, index in sorted(site.seats):
         names = {pool: _name_of(pools[pool].accelerator) for pool in site.reach(kind, index)}
         if len(set(names.values())) > 1:
-            name, given = getattr(scenario, kind)[index].name, site.home(kind, index)
+            name, home = getattr(scenario, kind)[index].name, site.home(kind, index)
             yield (
                 f"{kind}.{index}: '{name}' may start on {' or '.join(dict.fromkeys(names.values()))} and is given "
-                f"{names[given]} (pools.{given}): step time, memory and power are those of that pool; a partition says "
+                f"{names[home]} (pools.{home}): step time, memory and power are those of that pool; a partition says "
                 "where it may start"
             )
 
@@ -208,20 +208,20 @@ def sized(scenario: Scenario) -> Scenario:
     if scenario.streams:
         raise PathError(("cluster",), "needs nodes: streams of jobs do not say how many there are")
     unit, scale_up = scenario.spares.unit, cluster.scale_up
-    per_node, each = cluster.gpus_of_a_node, max(cluster.nodes_per_domain, 1)
+    per_node, unit_nodes = cluster.gpus_of_a_node, max(cluster.nodes_per_domain, 1)
     needed = sum(ceil(job.gpus / per_node) for job in scenario.jobs) + scenario.spares.total
     needed += sum(service.nodes(per_node) for service in scenario.services)
-    used = each if scale_up is None or scale_up.swap_unit == "tray" else max(scale_up.used // per_node, 1)
-    nodes = ceil(needed / used) * each
+    used = unit_nodes if scale_up is None or scale_up.swap_unit == "tray" else max(scale_up.used // per_node, 1)
+    nodes = ceil(needed / used) * unit_nodes
     try:
-        found = cluster.with_nodes(nodes)
-        domains = {} if unit in (None, "node") else topology_of(found).domains
+        resized = cluster.with_nodes(nodes)
+        domains = {} if unit in (None, "node") else topology_of(resized).domains
         if unit is not None and unit in domains:
-            size = found.domain_nodes.get(unit) or int(np.bincount(domains[unit]).max())
-            found = cluster.with_nodes(ceil(nodes / size) * size)
+            size = resized.domain_nodes.get(unit) or int(np.bincount(domains[unit]).max())
+            resized = cluster.with_nodes(ceil(nodes / size) * size)
     except RuleError as error:
         raise PathError(("cluster", *error.at), error.rule) from None
-    return scenario.model_copy(update={"cluster": found})
+    return scenario.model_copy(update={"cluster": resized})
 
 
 def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: AllocationUnits | None) -> int:
@@ -255,21 +255,21 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> AllocationUnit
         if unit not in (None, "scale_up"):
             rule = f"is {unit}, but the cluster's scale-up domains are swapped whole (cluster.scale_up.swap_unit)"
             raise PathError(("spares", "unit"), rule)
-        found = AllocationUnits(_units(cluster, "scale_up"), scale_up.used // per_node, scale_up.drains)
-        _check_amounts(scenario, found, per_node, "scale-up domain")
-        return found
+        units = AllocationUnits(_units(cluster, "scale_up"), scale_up.used // per_node, scale_up.drains)
+        _check_amounts(scenario, units, per_node, "scale-up domain")
+        return units
     if unit is None:
         return None
     if unit not in counts:
         raise PathError(("spares", "unit"), catalog.unknown("part", unit, counts))
     nodes = _units(cluster, unit)
     size = len(nodes[0])
-    if any(len(each) != size for each in nodes):
+    if any(len(members) != size for members in nodes):
         rule = f"{counts['node']} nodes do not fill {len(nodes)} units of {unit}; whole units are needed"
         raise PathError(("spares", "unit"), rule)
-    found = AllocationUnits(nodes, size)
-    _check_amounts(scenario, found, per_node, unit)
-    return found
+    units = AllocationUnits(nodes, size)
+    _check_amounts(scenario, units, per_node, unit)
+    return units
 
 
 def _units(cluster: ClusterSpec, unit: str) -> tuple[tuple[int, ...], ...]:
@@ -298,8 +298,12 @@ def _amounts(scenario: Scenario, per_node: int) -> Iterator[tuple[tuple[str | in
 
 def _check_amounts(scenario: Scenario, units: AllocationUnits, per_node: int, unit: str) -> None:
     """Refuse jobs, spares and replicas that are not whole units, and jobs that too few units are there for."""
-    size, each = units.needed, len(units.nodes[0])
-    has = f"a {unit} has {size} nodes" if size == each else f"of the {each} nodes of a {unit} a job takes {size}"
+    size, unit_nodes = units.needed, len(units.nodes[0])
+    has = (
+        f"a {unit} has {size} nodes"
+        if size == unit_nodes
+        else f"of the {unit_nodes} nodes of a {unit} a job takes {size}"
+    )
     for path, nodes in _amounts(scenario, per_node):
         if nodes % size:
             below = nodes - nodes % size
@@ -508,41 +512,41 @@ class EmptyCluster:
     def _place(self, parallelism: Parallelism, failed: Sequence[tuple[str, int]]) -> Placement:
         layout, used = layout_of(parallelism, self.gpus_per_node), self.units
         nodes = self._nodes(layout.hosts)
-        found = spans(layout, self.topology.domains, nodes)
+        localities = spans(layout, self.topology.domains, nodes)
         shares, cut_off = _left(self.topology, nodes, failed)
         seen = {}
         if self.chips is not None:
             fast = min(chip.scale_up for chip in self.chips)
-            seen = bandwidths(found, self.topology.bandwidth, fast, self.nics_per_gpu, shares)
+            seen = bandwidths(localities, self.topology.bandwidth, fast, self.nics_per_gpu, shares)
         mates = stranded = 0
         if used is not None:
-            gpus, each = layout.gpus_per_node, len(used.nodes[0])
-            mates = 0 if used.drains else each - used.needed
-            need = each if used.drains else used.needed
-            stranded = stranded_gpus(np.array([(mates + 1) * gpus]), each * gpus, need * gpus)
-        return Placement(found, seen, loss_of_host(layout, 0), cut_off, mates, stranded)
+            gpus, unit_nodes = layout.gpus_per_node, len(used.nodes[0])
+            mates = 0 if used.drains else unit_nodes - used.needed
+            need = unit_nodes if used.drains else used.needed
+            stranded = stranded_gpus(np.array([(mates + 1) * gpus]), unit_nodes * gpus, need * gpus)
+        return Placement(localities, seen, loss_of_host(layout, 0), cut_off, mates, stranded)
 
     def _nodes(self, hosts: int) -> NDArray[np.int64]:
         """Return the node of each host of a job that starts here, (hosts,)."""
         if self.units is not None:
-            taken = [node for unit in self.units.nodes for node in unit[: self.units.needed]]
+            chosen = [node for unit in self.units.nodes for node in unit[: self.units.needed]]
         elif self.pack is not None:
             domain_of = self.topology.domains[self.pack].tolist()
-            taken = gather(self.serving(domain_of), hosts, domain_of)
+            chosen = gather(self.serving(domain_of), hosts, domain_of)
         else:
-            taken = list(range(hosts))
-        return np.asarray(taken[:hosts], dtype=np.int64)
+            chosen = list(range(hosts))
+        return np.asarray(chosen[:hosts], dtype=np.int64)
 
     def links(self, place: Placement, chip: Accelerator, ulysses: int = 1) -> Links:
         """Return what the groups of a job that sits here communicate over; `ulysses` context ranks exchange heads."""
 
         def link(*kinds: GroupKind) -> Link:
-            found = [place.spans[kind] for kind in kinds if kind in place.spans]
-            through = [self.nics_per_gpu * span.network(self.levels) for span in found if span.level != "scale_up"]
+            localities = [place.spans[kind] for kind in kinds if kind in place.spans]
+            through = [self.nics_per_gpu * span.network(self.levels) for span in localities if span.level != "scale_up"]
             if not through:
                 return steps.Link(chip.scale_up)
             # Groups of ranks that differ in both of two ways: as many in a domain as one way times the other.
-            return steps.Link(chip.scale_up, min(through), prod(span.per_domain for span in found))
+            return steps.Link(chip.scale_up, min(through), prod(span.per_domain for span in localities))
 
         data, context = link("context", "data"), link("context")
         tensor, inside = (place.spans[kind].per_domain if kind in place.spans else 1 for kind in ("tensor", "expert"))
@@ -618,7 +622,7 @@ def layout_warnings(site: EmptyCluster, index: int, spec: JobSpec) -> tuple[str,
     if layout is None or not (layout.within_domain or layout.order[0] != "tensor" or site.domain % layout.tensor):
         return ()
     place = site.place(layout)
-    found = []
+    warnings = []
     for kind, span in place.spans.items() if place is not None else ():
         if span.level == "scale_up":
             continue
@@ -630,8 +634,8 @@ def layout_warnings(site: EmptyCluster, index: int, spec: JobSpec) -> tuple[str,
             )
         if kind == "tensor" and place is not None and site.chips is not None:
             cost = cost_of_crossing(span, min(chip.scale_up for chip in site.chips), place.bandwidth[kind])
-            found += [f"job '{spec.name}': {cost}"] if cost is not None else []
-    return tuple(found)
+            warnings += [f"job '{spec.name}': {cost}"] if cost is not None else []
+    return tuple(warnings)
 
 
 def seats(

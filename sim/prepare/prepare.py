@@ -122,20 +122,20 @@ def examine(scenario: Scenario) -> Prepared:
 
 def _targets(scenario: Scenario) -> tuple[TargetPlan, ...]:
     """Return what is promised: of a service without a target, the attainment of its SLO in every window of results."""
-    found, workloads = [], scenario.workloads
+    plans, workloads = [], scenario.workloads
     for target in scenario.targets:
         of = scenario.aim(target)
         kind, index = workloads[of]
         metric = target.metric or (OF_SERVICES if kind == "services" else OF_JOBS)[0]
         tiers = tuple((tier.below, tier.share) for tier in target.credits)
         count = round(target.window / (scenario.width or target.window))
-        found.append(TargetPlan(target.name, of, kind, index, metric, target.at_least, count, tiers, target.bill))
-    bound = {target.of for target in found}
+        plans.append(TargetPlan(target.name, of, kind, index, metric, target.at_least, count, tiers, target.bill))
+    bound = {target.of for target in plans}
     for index, service in enumerate(scenario.services):
         if service.name not in bound:
-            own = (service.name, "services", index, OF_SERVICES[0], service.slo.attainment)
-            found.append(TargetPlan(service.name, *own, windows=1))
-    return tuple(found)
+            promise = (service.name, "services", index, OF_SERVICES[0], service.slo.attainment)
+            plans.append(TargetPlan(service.name, *promise, windows=1))
+    return tuple(plans)
 
 
 def _precision(scenario: Scenario) -> Precision:
@@ -282,14 +282,14 @@ def _conditions(
     """
     shares = [rung.save_share for job in jobs for rung in job.checkpoint.rungs]
     shares += [plan.save_share for stream in streams for plan in stream.saves.values()]
-    found = [CONTENTION] if any(shares) else []
-    found += sorted({level.cause for level in upkeep.levels if level.cause})
-    for name in found:
+    causes = [CONTENTION] if any(shares) else []
+    causes += sorted({level.cause for level in upkeep.levels if level.cause})
+    for name in causes:
         if any(source.name == name for source in sources):
             raise PathError(
                 ("failures",), f"'{name}' is what time is charged to that no failure took: rename the cause"
             )
-    return [condition(name) for name in found]
+    return [condition(name) for name in causes]
 
 
 def _reserves(scenario: Scenario) -> dict[str, SparePool]:
@@ -353,12 +353,12 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
     """Return one job, ready to run."""
     spec, site, spares = placed.spec, placed.site, scenario.spares
     path: tuple[str | int, ...] = ("jobs", placed.index, "gpus")
-    each, total = site.gpus_per_node, site.counts["node"]
-    if spec.gpus % each:
-        below = spec.gpus // each * each
-        nearest = f"{below} or {below + each}" if below else str(each)
-        raise PathError(path, f"{spec.gpus} GPUs are not a whole number of nodes of {each}; nearest: {nearest}")
-    nodes = spec.gpus // each
+    per_node, total = site.gpus_per_node, site.counts["node"]
+    if spec.gpus % per_node:
+        below = spec.gpus // per_node * per_node
+        nearest = f"{below} or {below + per_node}" if below else str(per_node)
+        raise PathError(path, f"{spec.gpus} GPUs are not a whole number of nodes of {per_node}; nearest: {nearest}")
+    nodes = spec.gpus // per_node
     if spec.gpus > site.counts["gpu"]:
         raise PathError(path, f"asks for {spec.gpus} GPUs, but the cluster has {site.counts['gpu']}")
     if nodes + spares.total > total:
@@ -370,7 +370,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
     step = placed.step(scenario.horizon)
     mtti, detection_mean = rates.interrupts(sources, nodes)
     rare = mtti if scenario.health is None else rates.interrupts(unforeseen(sources), nodes)[0]
-    replicas, stages, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
+    replicas, stages, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, per_node)
     return PreparedJob(
         name=spec.name,
         gpus=spec.gpus,
@@ -378,7 +378,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
         replicas=replicas,
         stages=stages,
         seats=order,
-        nodes_per_domain=max(spec.parallelism.tensor // each, 1) if spec.parallelism is not None else 1,
+        nodes_per_domain=max(spec.parallelism.tensor // per_node, 1) if spec.parallelism is not None else 1,
         step_time=step.time,
         keeps_batch=spec.batch is not None and spec.batch.on_loss == "keep",
         target=work_time(spec, step.time),
@@ -448,11 +448,11 @@ def _copy_warnings(scenario: Scenario) -> Iterator[str]:
 
 def _store_warnings(scenario: Scenario) -> Iterator[str]:
     """Yield which stores no restore of a named job reads: a live peer needs processes, those of nodes the nodes."""
-    kept = scenario.recovery.restores
-    for index, tier in enumerate(scenario.checkpoint.tiers if scenario.jobs and kept else ()):
-        if tier.store == "peer" and "processes" not in kept:
+    restores = scenario.recovery.restores
+    for index, tier in enumerate(scenario.checkpoint.tiers if scenario.jobs and restores else ()):
+        if tier.store == "peer" and "processes" not in restores:
             why = "keeps no process"
-        elif tier.store != "remote" and kept == {"stores"}:
+        elif tier.store != "remote" and restores == {"stores"}:
             why = "gives all nodes back"
         else:
             continue

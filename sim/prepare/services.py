@@ -116,7 +116,7 @@ class PreparedService:
         A replica.
     requests
         Mean request of such a replica: with readers its prompts are all in the cache.
-    asked
+    service_requests
         Mean request of the service.
     reader
         A replica that reads prompts, where others than `replica` do.
@@ -143,7 +143,7 @@ class PreparedService:
     spec: ServiceSpec
     replica: Replica
     requests: Requests
-    asked: Requests
+    service_requests: Requests
     reader: Replica | None
     rate: float
     trace: tuple[Request, ...]
@@ -190,7 +190,7 @@ class PreparedService:
         pools = self.pools
         if pools is None:
             return self.largest
-        rate = float(reading_rate(pools.readers, self.asked) * pools.reading / pools.decoding)
+        rate = float(reading_rate(pools.readers, self.service_requests) * pools.reading / pools.decoding)
         return min(batch_of_load(self.replica, self.requests, rate), self.largest)
 
     @property
@@ -227,7 +227,7 @@ class PreparedService:
     def again(self) -> float:
         """Return the time of a replica to read prompt and tokens so far of a request in flight [s]."""
         reader, pools = self.reader or self.replica, self.pools
-        time = float(prefill(reader, self.asked.context)) / reader.data
+        time = float(prefill(reader, self.service_requests.context)) / reader.data
         # Readers do it: of the service it takes as much as if decoders stood still for this time.
         return time if pools is None else time * float(pools.decoding) / float(pools.reading)
 
@@ -245,9 +245,9 @@ class PreparedService:
     def curve(self) -> tuple[tuple[float, float, float], ...]:
         """Load, share of requests in SLO and how far that may be off at 95 %, by replay at `LOADS` [-]."""
         spec, slo = self.spec, self.spec.slo
-        asked = (spec.demand.file, self.load) if self.trace else (spec.demand.input, spec.demand.output)
-        own = (asked, spec.name, spec.batch, spec.hit, slo, spec.in_turn, self.reader, spec.prefill, self.seed)
-        key = (repr(self.replica), *map(repr, own))
+        demand = (spec.demand.file, self.load) if self.trace else (spec.demand.input, spec.demand.output)
+        inputs = (demand, spec.name, spec.batch, spec.hit, slo, spec.in_turn, self.reader, spec.prefill, self.seed)
+        key = (repr(self.replica), *map(repr, inputs))
 
         def replays() -> Iterator[tuple[float, float, float]]:
             for load in LOADS:
@@ -263,8 +263,8 @@ class PreparedService:
 
     def doubt(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how far `attained` may be off at some loads, at 95 % [-], shape (n,)."""
-        known, _, doubts = zip(*self.curve, strict=True)
-        return np.asarray(np.interp(loads, known, doubts), dtype=np.float64)
+        knots, _, doubts = zip(*self.curve, strict=True)
+        return np.asarray(np.interp(loads, knots, doubts), dtype=np.float64)
 
     @cached_property
     def admitted(self) -> float:
@@ -277,9 +277,9 @@ class PreparedService:
 
         Between those replayed the logarithm of the others is straight; half a request of the replay is none.
         """
-        known, shares = zip((0.0, 1.0), *self.attainment, strict=True)
+        knots, shares = zip((0.0, 1.0), *self.attainment, strict=True)
         half = 0.5 / _REPLAYED
-        missed = np.interp(loads, known, np.log(1 - np.array(shares) + half))
+        missed = np.interp(loads, knots, np.log(1 - np.array(shares) + half))
         return np.asarray(1 + half - np.exp(missed), dtype=np.float64)
 
     @cached_property
@@ -294,14 +294,14 @@ class PreparedService:
     @property
     def failover(self) -> dict[str, Any]:
         """What the catalog knows of what becomes of requests in flight."""
-        found: dict[str, Any] = catalog.serving_recovery()["failovers"][self.spec.failover.use]
-        return found
+        row: dict[str, Any] = catalog.serving_recovery()["failovers"][self.spec.failover.use]
+        return row
 
     @property
     def method(self) -> dict[str, Any]:
         """What the catalog knows of how a replica recovers."""
-        found: dict[str, Any] = catalog.serving_recovery()["methods"][self.spec.recovery.use]
-        return found
+        row: dict[str, Any] = catalog.serving_recovery()["methods"][self.spec.recovery.use]
+        return row
 
     @property
     def interruption(self) -> float:
@@ -373,15 +373,15 @@ class PreparedService:
         # One reader has another share of the same requests: in the same order, with time stretched to its own rate.
         scale = float(pools.reading / pools.decoding)
         prompts = [request._replace(arrival=request.arrival * scale, output=1) for request in requests]
-        read = replay(pools.readers, prompts, hit=self.spec.hit).ttft + float(handover(pools, self.asked))
+        read = replay(pools.readers, prompts, hit=self.spec.hit).ttft + float(handover(pools, self.service_requests))
         return replace(served, first=served.first + read, last=served.last + read)
 
     def settled(self, load: float) -> Served:
         """Return what :meth:`replayed` does at a load [-], without the requests that fill the replica first."""
         served = self.replayed(load)
         first = int(_WARMED * len(served.arrival))
-        kept = {name: getattr(served, name)[first:] for name in ("arrival", "output", "first", "last")}
-        return replace(served, **kept)
+        columns = {name: getattr(served, name)[first:] for name in ("arrival", "output", "first", "last")}
+        return replace(served, **columns)
 
     def with_layout(
         self, layout: ServingLayout, replicas: int, readers: tuple[ServingLayout, int] | None = None
@@ -389,9 +389,9 @@ class PreparedService:
         """Return the service with replicas of other sizes, as many as GPUs allow, and with readers or without."""
         pool = None if readers is None else PromptPool(replicas=readers[1], parallelism=readers[0])
         spec = self.spec.model_copy(update={"parallelism": layout, "replicas": replicas, "prefill": pool})
-        other = _sized(self.replica, layout)
+        replica = _sized(self.replica, layout)
         ratio = -(-layout.gpus // self.gpus_per_node) / self.nodes
-        weights = _weights_time(spec, other, self.gpus_per_node)
+        weights = _weights_time(spec, replica, self.gpus_per_node)
         failing = self.failing._replace(
             fail=self.failing.fail * ratio,
             restart=self.failing.restart * ratio,
@@ -399,8 +399,8 @@ class PreparedService:
             weights=weights,
         )
         reader = None if readers is None else _sized(self.replica, readers[0])
-        asked = self.asked if reader is None else self.asked._replace(hit=1.0)
-        return replace(self, spec=spec, replica=other, requests=asked, reader=reader, failing=failing)
+        requests = self.service_requests if reader is None else self.service_requests._replace(hit=1.0)
+        return replace(self, spec=spec, replica=replica, requests=requests, reader=reader, failing=failing)
 
 
 class _Readers(PreparedService):
@@ -409,7 +409,7 @@ class _Readers(PreparedService):
     @cached_property
     def carried(self) -> float:
         """Prompts that a reader reads [1/s]."""
-        return float(reading_rate(self.replica, self.asked))
+        return float(reading_rate(self.replica, self.service_requests))
 
     def batch_at(self, use: float) -> float:
         """Return the prompts that a reader has: those of M/D/1 at each of its ranks [-]."""
@@ -426,35 +426,35 @@ class _Readers(PreparedService):
         return 1 / self.carried
 
 
-def _parts(found: PreparedService) -> tuple[PreparedService, _Readers]:
+def _parts(service: PreparedService) -> tuple[PreparedService, _Readers]:
     """Return decoders and readers of a disaggregated service, each as a service of its own."""
-    spec, pools = found.spec, found.pools
+    spec, pools = service.spec, service.pools
     assert pools is not None
     assert spec.prefill is not None
-    decoders = replace(found, spec=spec.model_copy(update={"prefill": None}), reader=None)
+    decoders = replace(service, spec=spec.model_copy(update={"prefill": None}), reader=None)
     # What is left of TTFT: keys and values pass, and the first token waits for half a step and takes one.
-    after = float(handover(pools, found.asked))
-    after += 1.5 * float(decode(found.replica, found.within, found.requests.context).total)
+    after = float(handover(pools, service.service_requests))
+    after += 1.5 * float(decode(service.replica, service.within, service.requests.context).total)
     demand = spec.demand
     if demand.output is not None:
         demand = demand.model_copy(update={"output": demand.output.model_copy(update={"mean": 1.0, "cv": 0.0})})
-    own = {
+    changes = {
         "demand": demand,
         "parallelism": spec.prefill.parallelism,
         "replicas": spec.prefill.replicas,
         "prefill": None,
         "slo": spec.slo.model_copy(update={"ttft": max(spec.slo.ttft - after, 1e-9)}),
     }
-    asked = found.asked._replace(output=1.0, whole=1.0)
-    weights = _weights_time(spec, pools.readers, found.gpus_per_node)
-    parts = {field.name: getattr(found, field.name) for field in fields(found)} | {
-        "spec": spec.model_copy(update=own),
+    prompts = service.service_requests._replace(output=1.0, whole=1.0)
+    weights = _weights_time(spec, pools.readers, service.gpus_per_node)
+    parts = {field.name: getattr(service, field.name) for field in fields(service)} | {
+        "spec": spec.model_copy(update=changes),
         "replica": pools.readers,
-        "requests": asked,
-        "asked": asked,
+        "requests": prompts,
+        "service_requests": prompts,
         "reader": None,
-        "trace": tuple(request._replace(output=1) for request in found.trace),
-        "failing": found.failing._replace(weights=weights),
+        "trace": tuple(request._replace(output=1) for request in service.trace),
+        "failing": service.failing._replace(weights=weights),
     }
     return decoders, _Readers(**parts)
 
@@ -508,19 +508,23 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
     trace = _trace(spec.demand.file, (*path, "demand", "file")) if spec.demand.file is not None else ()
     requests, rate = _asked(spec, trace)
     site = EmptyCluster.of(scenario, prepared.counts, prepared.units)
-    made = _replica(site, spec, path)
+    replica = _replica(site, spec, path)
     # What was measured under a cap is as slow as it was.
-    made = replace(made, factor=made.factor / pace_under_cap(made, requests)) if spec.calibration is None else made
+    replica = (
+        replace(replica, factor=replica.factor / pace_under_cap(replica, requests))
+        if spec.calibration is None
+        else replica
+    )
     if spec.calibration is not None:
         point = spec.calibration
-        made = replace(made, factor=point.tpot / float(time_per_token(made, point.batch, requests)))
+        replica = replace(replica, factor=point.tpot / float(time_per_token(replica, point.batch, requests)))
     keeps = catalog.serving_recovery()["methods"][spec.recovery.use]["keeps"]
-    shrinks = keeps == "gpus" and _most_lost(made) > 0 and any(source.fault == "gpu" for source in prepared.sources)
-    if keeps != "nothing" and made.gpus <= site.gpus_per_node and not shrinks:
+    shrinks = keeps == "gpus" and _most_lost(replica) > 0 and any(source.fault == "gpu" for source in prepared.sources)
+    if keeps != "nothing" and replica.gpus <= site.gpus_per_node and not shrinks:
         rule = f"{spec.recovery.use} has nothing to go on with: no failure leaves a part of these replicas; take reload"
         raise PathError((*path, "recovery", "use"), rule)
-    taken = sum(service.nodes(site.gpus_per_node) for service in scenario.services)
-    needed = taken + sum(job.nodes for job in prepared.jobs)
+    of_services = sum(service.nodes(site.gpus_per_node) for service in scenario.services)
+    needed = of_services + sum(job.nodes for job in prepared.jobs)
     if needed + scenario.spares.total > prepared.nodes:
         rule = (
             f"the services, jobs and spares need {needed + scenario.spares.total:,} nodes; the cluster has "
@@ -531,13 +535,13 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
     reader = None
     if spec.prefill is not None:
         _check_size(site, spec.prefill.parallelism, (*path, "prefill", "parallelism"))
-        reader = _sized(made, spec.prefill.parallelism)
+        reader = _sized(replica, spec.prefill.parallelism)
         if cache_room(reader) <= 0:
             rule = f"does not fit: {reader.weight_bytes / 1e9:,.0f} GB of weights a GPU; more tensor ranks would help"
             raise DoesNotFitError((*path, "prefill", "parallelism"), rule)
-    found = PreparedService(
+    prepared_service = PreparedService(
         spec,
-        made,
+        replica,
         requests if reader is None else requests._replace(hit=1.0),
         requests,
         reader,
@@ -545,23 +549,23 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         trace,
         site.gpus_per_node,
         scenario.spares.hot + idle,
-        _failing(prepared, spec, made),
+        _failing(prepared, spec, replica),
         prepared.warmup + prepared.horizon,
         window_width(prepared.horizon, prepared.windows),
-        _host(prepared, made),
+        _host(prepared, replica),
         prepared.upkeep.facility.pue if prepared.upkeep.facility is not None else 1.0,
         prepared.seed,
     )
-    _check(found, path)
-    return found
+    _check(prepared_service, path)
+    return prepared_service
 
 
-def _host(prepared: Prepared, made: Replica) -> float | None:
+def _host(prepared: Prepared, replica: Replica) -> float | None:
     """Return what a host draws, by GPU: a node without work less its GPUs, at a tenth of their power each [W]."""
     facility = prepared.upkeep.facility
-    if facility is None or made.chip.power is None:
+    if facility is None or replica.chip.power is None:
         return None
-    return max(facility.node.idle / facility.node.gpus - IDLE_GPU * made.chip.power, 0.0)
+    return max(facility.node.idle / facility.node.gpus - IDLE_GPU * replica.chip.power, 0.0)
 
 
 def _replica(site: EmptyCluster, spec: ServiceSpec, path: Keys) -> Replica:
@@ -572,8 +576,8 @@ def _replica(site: EmptyCluster, spec: ServiceSpec, path: Keys) -> Replica:
     chip = chip_of(site.cluster, site.home("services", int(path[1])), "bf16")
     constants = catalog.serving_constants()
     keys = ("sequences", "chunk", "memory", "admission")
-    own = {name: value for name in keys if (value := getattr(spec.batch, name)) is not None}
-    engine = replace(engine, **own)
+    limits = {name: value for name in keys if (value := getattr(spec.batch, name)) is not None}
+    engine = replace(engine, **limits)
     weights = spec.precision
     _check_size(site, layout, (*path, "parallelism"))
     speculate = spec.speculate
@@ -651,9 +655,9 @@ def _tokens(text: str) -> int:
     return tokens
 
 
-def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> FailureRate:
+def _failing(prepared: Prepared, spec: ServiceSpec, replica: Replica) -> FailureRate:
     """Return what stops a group; of failures the sources say rates, detection and repairs."""
-    nodes = -(-made.gpus // prepared.gpus_per_node)
+    nodes = -(-replica.gpus // prepared.gpus_per_node)
     of_sources = FailureRates.of(prepared)
     rates = {True: 0.0, False: 0.0}
     repairs = 0.0
@@ -666,20 +670,20 @@ def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> FailureRat
         rates[mean > 0] += 1 / mtti
         repairs += mean / mtti
     _, detection = of_sources.interrupts([source for source in prepared.sources if source.part != "job"], nodes)
-    weights = _weights_time(spec, made, prepared.gpus_per_node)
+    weights = _weights_time(spec, replica, prepared.gpus_per_node)
     repair = repairs / rates[True] if rates[True] > 0 else 1.0
     return FailureRate(rates[True], rates[False], repair, detection + weights + spec.recovery.start, weights)
 
 
-def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float:
+def _weights_time(spec: ServiceSpec, replica: Replica, gpus_per_node: int) -> float:
     """Return the time in which the nodes of a group read all its weights [s]."""
     recovery = spec.recovery
     source = catalog.serving_recovery()["sources"][recovery.source]
     bandwidth = recovery.bandwidth
     if bandwidth is None:
-        each = source["share"] * made.network if source["of"] == "nic" else source["bandwidth"]
-        bandwidth = each if source["of"] == "node" else each * gpus_per_node
-    return float(made.weight_bytes * gpus_per_node / bandwidth)
+        throughput = source["share"] * replica.network if source["of"] == "nic" else source["bandwidth"]
+        bandwidth = throughput if source["of"] == "node" else throughput * gpus_per_node
+    return float(replica.weight_bytes * gpus_per_node / bandwidth)
 
 
 # What the engine needs of a service.
@@ -690,28 +694,28 @@ def plans_of(prepared: Prepared) -> tuple[ServicePlan, ...]:
     return tuple(_plan_of(service, index, prepared) for index, service in enumerate(services_of(prepared)))
 
 
-def _plan_of(found: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
+def _plan_of(service: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
     """Return a service, ready to serve; attainment is that of a replay, with readers of prompts of one for each."""
-    if found.pools is None:
-        return _plan(found, index, prepared)
-    decoders, readers = (_plan(part, index, prepared) for part in _parts(found))
-    again = found.again() if decoders.recompute else 0.0
+    if service.pools is None:
+        return _plan(service, index, prepared)
+    decoders, readers = (_plan(part, index, prepared) for part in _parts(service))
+    again = service.again() if decoders.recompute else 0.0
     return replace(decoders, readers=readers, slack=min(decoders.slack, readers.slack), recompute=again)
 
 
-def _plan(found: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
+def _plan(service: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
     """Return replicas of one kind, ready to serve."""
     tenants, partitions = ([entry.name for entry in entries] for entries in (prepared.tenants, prepared.partitions))
-    spec, made, requests, recovery = found.spec, found.replica, found.requests, found.spec.recovery
-    method, failover = found.method, found.failover
-    uses = np.linspace(0.0, found.admitted, _STEPS + 1)
-    batches = [found.batch_at(use) for use in uses.tolist()]
-    together, overload, rates = spec.together(found.gpus_per_node), spec.overload, _rates(found)
+    spec, replica, requests, recovery = service.spec, service.replica, service.requests, service.spec.recovery
+    method, failover = service.method, service.failover
+    uses = np.linspace(0.0, service.admitted, _STEPS + 1)
+    batches = [service.batch_at(use) for use in uses.tolist()]
+    together, overload, rates = spec.together(service.gpus_per_node), spec.overload, _rates(service)
     waits = overload is not None and overload.use == "queue"
-    gpus = made.gpus * together
+    gpus = replica.gpus * together
     detections = [source.detection.mean_value for source in prepared.sources if source.detection is not None]
-    alone = float(prefill(made, requests.input, spec.hit)) / made.data
-    alone += 1.5 * float(decode(made, 1.0, requests.context).total)
+    alone = float(prefill(replica, requests.input, spec.hit)) / replica.data
+    alone += 1.5 * float(decode(replica, 1.0, requests.context).total)
     return ServicePlan(
         name=spec.name,
         index=index,
@@ -722,48 +726,49 @@ def _plan(found: PreparedService, index: int, prepared: Prepared) -> ServicePlan
             index=index,
             arrivals=_none,
             saves={
-                made.gpus * count: SavePlan(math.inf, JobOverhead(), JobOverhead()) for count in range(1, together + 1)
+                replica.gpus * count: SavePlan(math.inf, JobOverhead(), JobOverhead())
+                for count in range(1, together + 1)
             },
             detection=float(np.mean(detections)) if detections else 0.0,
             gpus={gpus: 1.0},
         ),
-        nodes=found.nodes,
-        gpus=made.gpus,
+        nodes=service.nodes,
+        gpus=replica.gpus,
         priority=spec.priority,
         tenant=tenants.index(spec.tenant or "default"),
         partition=0 if spec.partition is None else partitions.index(spec.partition),
-        capacity=found.capacity,
+        capacity=service.capacity,
         batch=tuple(batches),
-        tpot=tuple(found.time_at(batch) for batch in batches),
-        attainment=tuple(found.attained(uses).tolist()),
-        doubt=tuple(found.doubt(uses).tolist()),
+        tpot=tuple(service.time_at(batch) for batch in batches),
+        attainment=tuple(service.attained(uses).tolist()),
+        doubt=tuple(service.doubt(uses).tolist()),
         output=requests.output,
-        whole=float(found.asked.whole),
+        whole=float(service.service_requests.whole),
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
         rates=rates,
         patience=overload.patience * (1 + overload.retries * overload.cancel) if overload and waits else 0.0,
         asks=1 + overload.retries if overload and not overload.cancel else 0,
-        load=found.failing.weights,
+        load=service.failing.weights,
         start=recovery.start,
-        interruption=found.interruption,
+        interruption=service.interruption,
         keeps_nodes=method["keeps"] != "nothing",
-        most_lost=_most_lost(made) if method["keeps"] == "gpus" else 0,
+        most_lost=_most_lost(replica) if method["keeps"] == "gpus" else 0,
         has_standby="interruption" in method,
         warm_time=recovery.warm.time,
         warm_speed=recovery.warm.speed,
         loses=spec.failover.use == "fail",
-        begins_anew=not failover["tokens"] or isinstance(found, _Readers),
-        recompute=found.again() if failover["prefill"] or isinstance(found, _Readers) else 0.0,
+        begins_anew=not failover["tokens"] or isinstance(service, _Readers),
+        recompute=service.again() if failover["prefill"] or isinstance(service, _Readers) else 0.0,
         scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
         upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
     )
 
 
-def _most_lost(made: Replica) -> int:
+def _most_lost(replica: Replica) -> int:
     """Return the GPUs without which a replica still holds all weights [-]."""
-    room = cache_room(made)
-    return math.ceil(made.gpus * room / (room + made.weight_bytes)) - 1
+    room = cache_room(replica)
+    return math.ceil(replica.gpus * room / (room + replica.weight_bytes)) - 1
 
 
 def _none(seed: int, replication: int, end: float) -> Iterator[Arrival]:
@@ -772,31 +777,31 @@ def _none(seed: int, replication: int, end: float) -> Iterator[Arrival]:
     return iter(())
 
 
-def _rates(found: PreparedService) -> RequestRates:
+def _rates(service: PreparedService) -> RequestRates:
     """Return what is asked over time; the rate of a trace is that of its minutes, or of longer pieces of it."""
-    demand = found.spec.demand
-    if not found.trace:
+    demand = service.spec.demand
+    if not service.trace:
         profile = demand.profile
-        step = min(found.window, DAY)
+        step = min(service.window, DAY)
         every, factors = (step, (1.0,)) if profile is None else (profile.every, profile.factors)
         return RequestRates(demand.by_law[0], every, factors, demand.growth, step)
-    times = np.array([request.arrival for request in found.trace])
+    times = np.array([request.arrival for request in service.trace])
     length = float(times[-1] - times[0])
-    pieces = max(round(length / max(MINUTE, found.horizon / _SLOTS)), 1)
+    pieces = max(round(length / max(MINUTE, service.horizon / _SLOTS)), 1)
     counts, _ = np.histogram(times, pieces)
-    return RequestRates(found.rate, length, tuple((counts / counts.mean()).tolist()), demand.growth)
+    return RequestRates(service.rate, length, tuple((counts / counts.mean()).tolist()), demand.growth)
 
 
-def _check(found: PreparedService, path: Keys) -> None:
+def _check(service: PreparedService, path: Keys) -> None:
     """Refuse a model that does not fit, an SLO that no batch meets, and demand beyond capacity."""
-    spec, made = found.spec, found.replica
-    if found.largest < 1:
-        need = found.requests.input + max(found.requests.longest, found.requests.output)
-        room = cache_room(made)
+    spec, replica = service.spec, service.replica
+    if service.largest < 1:
+        need = service.requests.input + max(service.requests.longest, service.requests.output)
+        room = cache_room(replica)
         if room <= 0:
             rule = (
-                f"does not fit: {made.weight_bytes / 1e9:,.0f} GB of weights a GPU, and "
-                f"{(made.engine.memory * made.chip.memory - made.engine.reserved) / 1e9:,.0f} GB for them; "
+                f"does not fit: {replica.weight_bytes / 1e9:,.0f} GB of weights a GPU, and "
+                f"{(replica.engine.memory * replica.chip.memory - replica.engine.reserved) / 1e9:,.0f} GB for them; "
                 "more tensor ranks or a narrower precision would help"
             )
         else:
@@ -805,44 +810,46 @@ def _check(found: PreparedService, path: Keys) -> None:
                 "more tensor ranks or kv: fp8 would help"
             )
         raise DoesNotFitError((*path, "parallelism"), rule)
-    if found.within < 1:
-        best = float(time_per_token(made, 1.0, found.requests))
+    if service.within < 1:
+        best = float(time_per_token(replica, 1.0, service.requests))
         rule = f"no batch meets it: one sequence alone takes {best * 1e3:.1f} ms a token; more tensor ranks would help"
         raise PathError((*path, "slo", "tpot"), rule)
     # Of several ranks of data-parallel attention, all help with a prompt that is alone.
-    reader, pools = found.reader or made, found.pools
-    alone = float(prefill(reader, found.asked.input, spec.hit)) / reader.data
-    alone += float(decode(made, 1.0, found.requests.context).total)
-    alone += 0.0 if pools is None else float(handover(pools, found.asked))
+    reader, pools = service.reader or replica, service.pools
+    alone = float(prefill(reader, service.service_requests.input, spec.hit)) / reader.data
+    alone += float(decode(replica, 1.0, service.requests.context).total)
+    alone += 0.0 if pools is None else float(handover(pools, service.service_requests))
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)
-    _check_room(found, path)
+    _check_room(service, path)
     most = spec.replicas if spec.scale is None else max(spec.replicas, spec.scale.max)
-    rates = _rates(found)
-    peak = rates.rate * max(rates.factors) * (1 + max(rates.growth, 0.0)) ** (found.horizon / YEAR)
-    if found.trace:
+    rates = _rates(service)
+    peak = rates.rate * max(rates.factors) * (1 + max(rates.growth, 0.0)) ** (service.horizon / YEAR)
+    if service.trace:
         peak = rates.rate  # its bursts are for the replay
-    if spec.overload is None and peak > most * found.capacity:
-        rule = f"{peak:,.4g} requests per s are more than the {most * found.capacity:,.4g} that {most:,} replicas admit"
-        rule += f"; {math.ceil(peak / found.capacity):,} would, or say overload: reject or queue"
-        if pools is not None and found.capacity < _parts(found)[0].capacity:
-            enough = math.ceil(peak * float(pools.reading) / (most * found.capacity))
+    if spec.overload is None and peak > most * service.capacity:
+        rule = (
+            f"{peak:,.4g} requests per s are more than the {most * service.capacity:,.4g} that {most:,} replicas admit"
+        )
+        rule += f"; {math.ceil(peak / service.capacity):,} would, or say overload: reject or queue"
+        if pools is not None and service.capacity < _parts(service)[0].capacity:
+            enough = math.ceil(peak * float(pools.reading) / (most * service.capacity))
             rule = (
-                f"{peak:,.4g} requests per s are more than the {most * found.capacity:,.4g} whose prompts "
+                f"{peak:,.4g} requests per s are more than the {most * service.capacity:,.4g} whose prompts "
                 f"{pools.reading:,} prefill replicas read; {enough:,} would, or say overload: reject or queue"
             )
         raise PathError((*path, "demand"), rule)
 
 
-def _check_room(found: PreparedService, path: Keys) -> None:
+def _check_room(service: PreparedService, path: Keys) -> None:
     """Refuse requests of which one alone exceeds the room for keys and values."""
-    requests, pools = found.asked_of_one(1.0), found.pools
+    requests, pools = service.asked_of_one(1.0), service.pools
     try:
-        room_and_needs(found.replica, requests, found.spec.batch.longest)
+        room_and_needs(service.replica, requests, service.spec.batch.longest)
         if pools is not None:
             room_and_needs(pools.readers, [request._replace(output=1) for request in requests], 0)
     except RequestError as error:
-        key = "file" if found.trace else "input"
+        key = "file" if service.trace else "input"
         rule = f"{error} for keys and values; shorter requests, more tensor ranks or kv: fp8 would help"
         raise PathError((*path, "demand", key), rule) from error

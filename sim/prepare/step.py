@@ -196,10 +196,10 @@ class PlacedJob:
         """
         if not isinstance(software, str):
             return software.gemm, software.attention
-        known, at = catalog.software(), ("jobs", self.index, "software")
-        if software not in known:
-            raise PathError(at, catalog.unknown("software", software, known))
-        shares, generation = known[software]["attention"], self.chip.generation
+        table, at = catalog.software(), ("jobs", self.index, "software")
+        if software not in table:
+            raise PathError(at, catalog.unknown("software", software, table))
+        shares, generation = table[software]["attention"], self.chip.generation
         if generation not in shares:
             rule = f"{software} is published on {' and '.join(shares)}, not on {generation}; state the shares instead"
             raise PathError(at, rule)
@@ -317,14 +317,14 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
     """Return what to know about the time of a step, one line each; `slow` names the sources that slow nodes down."""
     spec, plan, names = case.spec, job.plan, ", ".join(slow)
     what = "mfu" if spec.mfu is not None else "step_time"
-    kept = f"the stated {what} is kept for a layout that the step-time model rules out"
-    found = [*(f"{kept}: {rule}" for rule in _broken(case)), *_low_mfu(job)]
+    opening = f"the stated {what} is kept for a layout that the step-time model rules out"
+    warnings = [*(f"{opening}: {rule}" for rule in _broken(case)), *_low_mfu(job)]
     if job.is_measured and names:
-        found.append(f"a measured {what} holds what slow nodes cost; {names} would count it twice")
+        warnings.append(f"a measured {what} holds what slow nodes cost; {names} would count it twice")
     if job.step_time == 0 and spec.model is not None:
-        found.append(f"no time of a step; the step-time model would give it, but lacks {spec.lacks}")
+        warnings.append(f"no time of a step; the step-time model would give it, but lacks {spec.lacks}")
     if plan is not None and plan.work.shape.recurrent and plan.work.shape.mixer is None:
-        found.append(
+        warnings.append(
             f"{plan.work.shape.recurrent} layers with linear attention have the matrices of attention; model.mixer "
             "states those of gated DeltaNet or state spaces"
         )
@@ -332,19 +332,19 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
         chip, shares, (low, high) = plan.machine.chip, plan.machine.shares, plan.band90
         if shares.basis != "fitted" and spec.calibration is None:
             basis = "announced or stated numbers" if chip.announced else f"data sheets and assumptions ({shares.basis})"
-            found.append(
+            warnings.append(
                 f"steps of {chip.title} at {spec.precision} have not been measured: that of {job.step_time:,.3g} s "
                 f"rests on {basis} and may take {low:,.3g} to {high:,.3g} s"
             )
         if plan.is_far:
-            found.append(
+            warnings.append(
                 f"the calibration is {plan.scale:,.3g} times what the step-time model says: another step was measured, "
                 "or it was executed in another way"
             )
         if 1 < plan.crowding <= SLACK:
             need, memory = plan.memory.total / 1e9, chip.memory / 1e9
-            found.append(f"by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit")
-    return [f"job '{spec.name}': {line}" for line in found]
+            warnings.append(f"by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit")
+    return [f"job '{spec.name}': {line}" for line in warnings]
 
 
 def _broken(case: PlacedJob) -> list[str]:
@@ -352,11 +352,11 @@ def _broken(case: PlacedJob) -> list[str]:
     work, chips = case.work, case.site.chips
     if (case.spec.step_time is None and case.spec.mfu is None) or work is None or chips is None:
         return []
-    found = [rule for _, rule in steps.problems(work)]
+    rules = [rule for _, rule in steps.problems(work)]
     plain = replace(work, virtual=1)  # what is wrong with its pieces says nothing of the memory of a stage
     if not steps.problems(plain) and steps.memory_use(plain).total > SLACK * chips[case.home].memory:
-        found.append(f"it does not fit: {_lack_of_memory(plain, chips[case.home], case.site.cluster)}")
-    return found
+        rules.append(f"it does not fit: {_lack_of_memory(plain, chips[case.home], case.site.cluster)}")
+    return rules
 
 
 def _low_mfu(job: PreparedJob) -> list[str]:
@@ -372,9 +372,10 @@ def _low_mfu(job: PreparedJob) -> list[str]:
     terms = job.plan.breakdown._asdict()
     lost = max((name for name in terms if name not in _USEFUL), key=terms.__getitem__)
     what = f"{lost} groups" if lost in ("tensor", "context", "expert", "pipeline", "data") else lost
-    share, each = 100 * terms[lost] / job.plan.time, job.tokens / job.gpus
+    share, gpu_tokens = 100 * terms[lost] / job.plan.time, job.tokens / job.gpus
     return [
-        f"{line}: a GPU has {each:,.0f} tokens of a step, and {share:.0f} % of the time is {what} (ettrick explain)"
+        f"{line}: a GPU has {gpu_tokens:,.0f} tokens of a step, and {share:.0f} % of the time is {what} "
+        "(ettrick explain)"
     ]
 
 
