@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.result import FleetResult
     from ettrick.sim.policies.contracts import PoolName
+    from ettrick.sim.policies.scheduler.nodes import SharedNode
     from ettrick.sim.policies.scheduler.planner import Planner
 
 
@@ -230,7 +231,8 @@ class Allocations:
 
     def allocate(self, holder: Holder, now: float) -> Allocation:
         """Give a holder that the planner starts its nodes, or its part of one."""
-        allocation = self._take_nodes(holder, now) if holder.policy.has_nodes else self._share_node(holder, now)
+        share = holder.share
+        allocation = self._take_nodes(holder, now) if share is None else self._share_node(holder, share, now)
         allocation.jobs.append(holder)
         holder.allocation = allocation
         holder.seats = ()
@@ -245,9 +247,7 @@ class Allocations:
         self._seat(allocation, now)
         return allocation
 
-    def _share_node(self, holder: Holder, now: float) -> Allocation:
-        share = holder.share
-        assert share is not None, "the planner has chosen a node"
+    def _share_node(self, holder: Holder, share: SharedNode, now: float) -> Allocation:
         allocation: Allocation | None = share.node
         if allocation is None:
             allocation = share.node = Allocation([self.cluster.take("idle", now, share.pool)], now)
@@ -277,8 +277,7 @@ class Allocations:
 
     def take_back(self, holder: Holder, now: float) -> None:
         """Take the nodes of a holder, which is charged, from it; those that it shared with others stay theirs."""
-        allocation = holder.allocation
-        assert allocation is not None, "it has nodes"
+        allocation = holder.placed
         holder.stand_still(now)
         holder.allocation = None
         self.planner.ended(holder, now)
@@ -494,8 +493,7 @@ class Records:
     def log_nodes(self, holder: Holder) -> None:
         """Write down which nodes a holder has from now on."""
         if self.log is not None:
-            assert holder.allocation is not None, "it has nodes"
-            holder.seats += (tuple(sorted(node for node in holder.allocation.nodes if node >= 0)),)
+            holder.seats += (tuple(sorted(node for node in holder.placed.nodes if node >= 0)),)
 
     # ------------------------------------------------------------------------------------------------- end
 

@@ -27,11 +27,15 @@ class Fabric:
     failure that makes another piece the largest gives nodes back, and so does a repair cut some off.
     """
 
+    state: FabricState
+    """Its parts and cables; without paths none of them fails, and nobody looks."""
+
     def __init__(self, failures: Failures, network: FabricView | None) -> None:
         self.failures = failures
         self.kernel = failures.kernel
         self.cluster = failures.cluster
-        self.state = FabricState(network.paths) if network is not None and network.paths is not None else None
+        if network is not None and network.paths is not None:
+            self.state = FabricState(network.paths)
         self.out: list[FailureEvent] = []
         """Failures of parts that are out, newest last."""
         self.blamed: dict[int, tuple[float, FailureEvent]] = {}
@@ -50,7 +54,6 @@ class Fabric:
         failures = self.failures
         info = failure.info
         now = self.kernel.now
-        assert self.state is not None
         if self.state.is_out(info.source.part, failure.slot) and not (info.source.planned and until > now):
             failures.count(hits=False, outside=False, masked=True)
             self.failures.renewals.renew(failure)
@@ -106,14 +109,12 @@ class Fabric:
 
     def _take_out(self, failure: FailureEvent) -> ReachabilityChange:
         """Note that a part is out; return whom this cuts off, and who has a path again."""
-        assert self.state is not None
         self._settle()
         self.out.append(failure)
         return self.state.fail(failure.info.source.part, failure.slot)
 
     def _put_back(self, failure: FailureEvent) -> ReachabilityChange:
         """Note that a part is back; return whom this cuts off, and who has a path again."""
-        assert self.state is not None
         self._settle()
         self.out.remove(failure)
         return self.state.mend(failure.info.source.part, failure.slot)
@@ -165,7 +166,7 @@ class Fabric:
             return pace, 0
         bandwidth = footprint.network.bandwidth[footprint.level] / job.spec.planned_bandwidth
         pace = min(pace, job.pace_at(bandwidth))
-        if self.state is None or self.state.is_whole:
+        if not self.out:
             return pace, 0
         left = self.state.share(footprint.presence, self._holds(job), footprint.reach)
         # With none left some nodes are cut off, and the job is about to stop.
@@ -197,7 +198,6 @@ class Fabric:
 
     def _newest(self, job: Job, footprint: Footprint, left: float) -> FailureEvent:
         """Return the newest failure that takes bandwidth from a job, of which a share is `left` [-]."""
-        assert self.state is not None
         presence, holds, reach = footprint.presence, self._holds(job), footprint.reach
         for failure in reversed(self.out):
             if self.state.hurts(failure.info.source.part, failure.slot, presence, holds, reach):

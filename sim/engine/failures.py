@@ -384,7 +384,6 @@ class Failures:
             return (slot,)
         if info.victims is not None:
             return info.victims.nodes(slot, number)
-        assert info.blast is not None
         offsets, nodes = info.blast
         members = nodes[offsets[slot] : offsets[slot + 1]]
         return tuple(members if isinstance(members, list) else members.tolist())
@@ -564,6 +563,11 @@ class _Progress:
         return self.plan.canary.nodes if self.plan.canary is not None else 0
 
     @property
+    def soak(self) -> float:
+        """How long the canaries are watched [s]."""
+        return self.plan.canary.soak if self.plan.canary is not None else 0.0
+
+    @property
     def has_failed(self) -> bool:
         """Whether more canaries have failed than may."""
         return self.plan.canary is not None and self.failures > self.plan.canary.tolerates
@@ -650,10 +654,9 @@ class Rollouts:
     def _watch(self, progress: _Progress, start: float) -> None:
         """Watch the canaries from `start` [s] on, if all have been changed by then."""
         if progress.is_due and not progress.pending:
-            assert progress.plan.canary is not None
             progress.is_due = False
-            self._announce(progress, start + progress.plan.canary.soak)
-            self._at(start + progress.plan.canary.soak, self._on_soaked, progress)
+            self._announce(progress, start + progress.soak)
+            self._at(start + progress.soak, self._on_soaked, progress)
 
     def _on_soaked(self, progress: _Progress, now: float) -> None:
         """Go on if the canaries are well, or take the change back."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import Exposure, Memory, State
     from ettrick.sim.policies.recovery import Redundant
     from ettrick.sim.scenario.streams import Arrival
+    from ettrick.sim.steps import StepPlan
 
 
 class HolderPolicy(NamedTuple):
@@ -143,8 +144,8 @@ class Holder(PlannerJob):
     """
 
     __slots__ = (
-        "account", "alive", "allocation", "attempts", "began", "broken", "durable", "epoch", "failed_at", "failures",
-        "fast", "first", "flight", "flush", "from_busy", "held", "is_cold", "is_exact", "is_serving", "is_stuck",
+        "account", "alive", "allocated", "allocation", "attempts", "began", "broken", "durable", "epoch", "failed_at",
+        "failures", "fast", "first", "flight", "flush", "from_busy", "is_cold", "is_exact", "is_serving", "is_stuck",
         "is_upgrading", "job", "joining", "lacks", "lived", "lives", "longest", "lost", "next_at", "notice", "policy",
         "preempted", "queued", "replicas", "root", "run", "run_at", "save", "saves", "saving_at", "seats", "service",
         "since", "spec", "speed", "stages", "stands", "stream", "up_since", "useful", "via", "waited", "waiting", "why",
@@ -190,6 +191,18 @@ class Holder(PlannerJob):
         self.account = account
         self.longest = longest
         """How long it may run, by its partition and its chain [s]."""
+        self.saves = stream.saves[spec.gpus]
+        self.save = self.saves.save.of(spec.work)
+        """How long a save stops it [s]."""
+        self.flush = self.save + self.saves.drain
+        """How long it takes to make its progress durable before it stops [s]."""
+        self.is_exact = stream.exact
+        """Whether its limit is what it takes, whatever delays it, and no estimate."""
+        self._enter_queue(spec.submit)
+        self._begin_progress()
+
+    def _enter_queue(self, submit: float) -> None:
+        """Begin to wait for nodes, and to count for how long."""
         self.allocation: Allocation | None = None
         self.attempts = 0
         """How often it has begun to run."""
@@ -198,13 +211,22 @@ class Holder(PlannerJob):
         self.via = DIRECT
         self.why = 0
         """Index of the cause that its stages are charged to."""
-        self.queued = spec.submit
+        self.queued = submit
         """Since when it waits [s]."""
         self.waited = 0.0
         self.first = math.nan
         """When it first started [s]."""
         self.began = math.nan
         """When it last got its nodes [s]."""
+        self.notice: tuple[int, int] | None = None
+        """Root cause and size class of the job that preempts it, while it may still save."""
+        self.failures = 0
+        self.preempted = 0
+        self.epoch = 0
+        """Raised at each change of plan; an event that carries an older one is void."""
+
+    def _begin_progress(self) -> None:
+        """Begin without work done, saved or lost."""
         self.lost = 0.0
         """Work that stops have undone since then [s]."""
         self.since = math.nan
@@ -223,23 +245,10 @@ class Holder(PlannerJob):
         """When something happens next to a job whose saves are shared [s]."""
         self.durable = 0.0
         """Work that is saved [s]."""
-        self.saves = stream.saves[spec.gpus]
-        self.save = self.saves.save.of(spec.work)
-        """How long a save stops it [s]."""
-        self.flush = self.save + self.saves.drain
-        """How long it takes to make its progress durable before it stops [s]."""
-        self.is_exact = stream.exact
-        """Whether its limit is what it takes, whatever delays it, and no estimate."""
         self.run = 0.0
         """How long it has held nodes [s]."""
         self.useful = 0.0
         """Stepping whose result was kept [s]."""
-        self.notice: tuple[int, int] | None = None
-        """Root cause and size class of the job that preempts it, while it may still save."""
-        self.failures = 0
-        self.preempted = 0
-        self.epoch = 0
-        """Raised at each change of plan; an event that carries an older one is void."""
         self.lives: list[tuple[float, int, int, SourceInfo]] = []
         """Its own lives, which its processes end by failing: due when they have run so long [s], source, number."""
         self.lived = 0.0
@@ -273,6 +282,12 @@ class Holder(PlannerJob):
         """What was in flight then, while that is undetected, and will move."""
         self.joining: list[tuple[Bucket, float, float]] = []
         """What the nodes do that load while the others serve, from when to when [s]."""
+
+    @property
+    def placed(self) -> Allocation:
+        """Its nodes, of one that has some."""
+        assert self.allocation is not None, "it has nodes"
+        return self.allocation
 
     @property
     def name(self) -> str:
@@ -405,6 +420,9 @@ class RepairJob:
     has_begun: bool = False
 
 
+_RUN = Run()
+
+
 @dataclass(slots=True, eq=False)
 class ReplicaGroup:
     """Replicas of one job that move through phases together.
@@ -437,7 +455,7 @@ class ReplicaGroup:
     running: bool = False
     run_at: float = math.inf
     """When waiting turns into running without an event [s]; ``run_step`` is the step that then counts."""
-    run_step: Run | None = None
+    run_step: Run = _RUN
     detecting: bool = False
     detect_at: float = math.inf
     waiting: Acquire | None = None
@@ -639,7 +657,7 @@ class Job:
             else:
                 # The others' part of the batch grows by whole microbatches, and what a step has but once is shared by
                 # more.
-                done = self._planned(Impairment(missing=missing, keeps_batch=True))
+                done = self._planned(spec.plan, Impairment(missing=missing, keeps_batch=True))
             self.evenness = done / share
         # With the batch kept, fewer replicas take longer for the same step.
         pace = fraction * self.speed * self.evenness
@@ -655,15 +673,14 @@ class Job:
         of the slow node if that is less; else the model of steps tells.
         """
         if self.spec.communication is None and self.spec.plan is not None:
-            return self._planned(Impairment(compute=speed, network=min(bandwidth, 1.0)))
+            return self._planned(self.spec.plan, Impairment(compute=speed, network=min(bandwidth, 1.0)))
         return stated_pace(self.spec.communication or 0.0, bandwidth, speed)
 
-    def _planned(self, state: Impairment) -> float:
+    def _planned(self, plan: StepPlan, state: Impairment) -> float:
         """Return the pace that the model of steps gives, asked once for each state [-]."""
-        assert self.spec.plan is not None, "only of a job with a plan"
         pace = self.known_paces.get(state)
         if pace is None:
-            pace = self.known_paces[state] = self.spec.plan.pace(state)
+            pace = self.known_paces[state] = plan.pace(state)
         return pace
 
     @property
@@ -673,9 +690,8 @@ class Job:
 
     def suffices(self, step: Acquire) -> bool:
         """Return whether enough replicas are whole for a step that waits for some."""
-        if step.unit == "replica":
+        if step.unit == "replica" or self.redundant is None:
             return self.main.replicas >= step.wanted
-        assert self.redundant is not None, "the others wait for replicas or nodes"
         return self.redundant.stands(self.gone, self.spec.replicas, self.spec.stages)
 
     @property

@@ -61,24 +61,21 @@ class Interruptions:
             self._hit_group(group, failure, now, latency)
 
     def _hit_group(self, group: ReplicaGroup, failure: FailureEvent, now: float, latency: float) -> None:
-        detection = now + latency
         takes_nodes = failure.info.source.away is not None
-        if failure.info.of_job and failure.info.source.fix is None and not takes_nodes and self.recovery.elastic:
+        if self._stops_all(failure):
             group.suspects.append((-1, failure))
         if group.detecting and not takes_nodes:
             self._reboot(group, failure)
             # The incident is already open: whatever is found first stops the wait.
-            if detection < group.detect_at:
-                group.detect_at = detection
+            if now + latency < group.detect_at:
                 group.epoch += 1
-                self.kernel.unless_changed(detection, EventPriority.PHASE, self._on_detected, group)
+                self._expect_detection(group, now + latency)
             return
         # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
-        can_save = takes_nodes and (group.is_running(now) or self._is_saving(group, now))
+        is_saving = self._is_saving(group, now)
+        can_save = takes_nodes and (is_saving or group.is_running(now))
         group.saves = can_save and group.job.checkpoint.save_time() <= failure.notice
-        is_leaving = (
-            group.failure is not None and group.failure.info.source.away is not None and self._is_saving(group, now)
-        )
+        is_leaving = is_saving and self._gives_back(group)
         self.jobs.stop(group, now)
         if group is group.job.main:
             group.job.writes_on = False
@@ -93,14 +90,27 @@ class Interruptions:
             group.failure = failure
         if latency > 0:
             group.detecting = True
-            group.detect_at = detection
             # Where no process ran, none runs until somebody knows.
             exposed: Exposure = "nodes" if group.exposed == "nodes" else "both"
             self.jobs.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
-            self.kernel.unless_changed(detection, EventPriority.PHASE, self._on_detected, group)
+            self._expect_detection(group, now + latency)
         else:
             group.running = False
             self._answer(group, now)
+
+    def _stops_all(self, failure: FailureEvent) -> bool:
+        """Return whether a failure of the job as a whole, and no bug, ends processes of replicas that could go on."""
+        source = failure.info.source
+        return failure.info.of_job and source.fix is None and source.away is None and self.recovery.elastic
+
+    def _gives_back(self, group: ReplicaGroup) -> bool:
+        """Return whether the last that has hit a group takes its nodes away for some time."""
+        return group.failure is not None and group.failure.info.source.away is not None
+
+    def _expect_detection(self, group: ReplicaGroup, time: float) -> None:
+        """Let a group know of a failure at a time, if nothing else happens to it before."""
+        group.detect_at = time
+        self.kernel.unless_changed(time, EventPriority.PHASE, self._on_detected, group)
 
     def save_before(self, job: Job, cause: int, now: float, strike: float) -> float:
         """Let a job that steps save, if that is over by `strike` [s] and the job is not; return when it has saved [s].

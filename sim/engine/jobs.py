@@ -56,6 +56,24 @@ _ROUNDING = 1e-9
 """Share of a GPU-time that is nothing but rounding [-]."""
 
 
+def _named_jobs(prepared: Prepared) -> list[Job]:
+    """Return the named jobs, each with its account."""
+    causes, recovery = len(prepared.sources) + 1, prepared.recovery
+    redundant = recovery if isinstance(recovery, Redundant) else None
+    # Of each second of work so much goes into what is done for redundancy.
+    extra = redundant.overhead / (1 - redundant.overhead) if redundant is not None else 0.0
+    accounts = (Account(causes, job.gpus, job.gpus * extra) for job in prepared.jobs)
+    return [
+        Job(index, job, prepared.warmup + job.arrival, account, recovery.reroutes, redundant, prepared.network)
+        for index, (job, account) in enumerate(zip(prepared.jobs, accounts, strict=True))
+    ]
+
+
+def _rounded(gpu_s: float, total: float) -> float:
+    """Return a part of a GPU-time, 0 where it is nothing but rounding."""
+    return 0.0 if abs(gpu_s) < _ROUNDING * total else gpu_s
+
+
 class JobPhases:
     """Moves groups of jobs from phase to phase. Every phase is charged when it is left.
 
@@ -83,16 +101,7 @@ class JobPhases:
         self.recorder = recorder
         self.when_all_done = when_all_done
         self.gpus_per_node = failures.cluster.gpus_per_node
-        causes = len(prepared.sources) + 1
-        reroutes = prepared.recovery.reroutes
-        redundant = prepared.recovery if isinstance(prepared.recovery, Redundant) else None
-        # Of each second of work so much goes into what is done for redundancy.
-        extra = redundant.overhead / (1 - redundant.overhead) if redundant is not None else 0.0
-        accounts = (Account(causes, job.gpus, job.gpus * extra) for job in prepared.jobs)
-        self.all = [
-            Job(index, job, prepared.warmup + job.arrival, account, reroutes, redundant, prepared.network)
-            for index, (job, account) in enumerate(zip(prepared.jobs, accounts, strict=True))
-        ]
+        self.all = _named_jobs(prepared)
         self.reaching_back = {job.index for job in self.all if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
         self.interruptions = Interruptions(self)
@@ -104,19 +113,22 @@ class JobPhases:
         self.stores = SharedStores(self)
         self.power: Power | None = None
         """The power of the site, where that changes in time."""
-        self.ramps = prepared.upkeep.ramp < math.inf
-        self.begins_by_event = self.ramps or self.stores.save_share > 0
+        self.ramping: Power | None = None
+        """The same, where it takes time to rise."""
+        self.begins_by_event = prepared.upkeep.ramp < math.inf or self.stores.save_share > 0
         """Whether something is decided when a job begins to step."""
         self.steps: StepCounter = StepCounter()
         self.restores = Restores(self)
         self.open = len(self.all)
         """Named jobs, jobs of streams, streams and services that are not over."""
-        self.handlers: dict[type, Callable[[ReplicaGroup, Any, float], bool]] = {
-            Stall: self._stall,
-            Restore: self._stall,
-            Save: self._stall,
+        self.handlers = self._handlers()
+
+    def _handlers(self) -> dict[type, Callable[[ReplicaGroup, Any, float], bool]]:
+        """Return what carries out each kind of step of a plan."""
+        return {
+            **dict.fromkeys(_TIMED, self._stall),
             Acquire: self.replacements.acquire,
-            Evict: failures.repair.evict,
+            Evict: self.repair.evict,
             Requeue: self._requeue,
             Run: self._run,
             Background: self.replicas.send_away,
@@ -147,9 +159,7 @@ class JobPhases:
         """Charge everything up to `now`."""
         if group.run_at <= now:
             self._wait_out(group, group.run_at)
-            step = group.run_step
-            assert step is not None
-            self._begin_run(group, step)
+            self._begin_run(group, group.run_step)
         if now <= group.since:
             return
         if not group.running:
@@ -163,9 +173,7 @@ class JobPhases:
         pace_of_nodes = job.fraction * job.speed * job.evenness
         degraded = stepped * (1.0 - pace_of_nodes) * share if pace_of_nodes != 1.0 else 0.0
         if job.account.overhead:
-            degraded -= stepped * pace.rate * job.account.overhead
-            if abs(degraded) < _ROUNDING * stepped * share:
-                degraded = 0.0
+            degraded = _rounded(degraded - stepped * pace.rate * job.account.overhead, stepped * share)
         cause = job.slow_cause if job.speed < 1.0 else group.cause
         at_risk = job.work if job.index in self.reaching_back else job.at_risk if job.taints else job.state.at_risk
         stalled = seconds - stepped - paused
@@ -173,11 +181,7 @@ class JobPhases:
             stalled = 0.0  # a rounding error
         job.account.step(stepped * pace.rate, degraded, stalled * share, cause, at_risk)
         if stalled and self.stores.transfers:
-            late, why = self.stores.late(group, stalled)
-            if late:
-                stalls = job.account.table[Bucket.CHECKPOINT_STALL]
-                stalls[0] -= late * share
-                stalls[why] += late * share
+            self._blame_late(group, stalled)
         if paused:
             job.account.table[Bucket.AUXILIARY][0] += paused * share
         job.running_seconds += seconds
@@ -188,6 +192,14 @@ class JobPhases:
         if group.missing:
             job.account.leave_out(Bucket.DEGRADED, cause, seconds * len(group.missing) * self.gpus_per_node)
         group.since = now
+
+    def _blame_late(self, group: ReplicaGroup, stalled: float) -> None:
+        """Give the part of a stall by which a save is later than alone to what slows it down."""
+        late, cause = self.stores.late(group, stalled)
+        if late:
+            stalls = group.job.account.table[Bucket.CHECKPOINT_STALL]
+            stalls[0] -= late * group.gpus
+            stalls[cause] += late * group.gpus
 
     def _reaches_back(self, job: Job) -> bool:
         """Return whether a job may have to go back beyond its newest copy outside the nodes.
@@ -334,30 +346,20 @@ class JobPhases:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
         job = group.job
         stores = self.stores
-        if stores.is_shared and stores.shares(job, step):
-            return stores.carry_out(group, step, now)  # type: ignore[arg-type]
+        if not isinstance(step, Stall) and stores.shares(job, step):
+            return stores.carry_out(group, step, now)
         exposed = step.exposed
         segments: list[Segment] = []
         end = now
-        for following in (*group.plan[group.step :], None):
-            kind = type(step)
-            if kind is Stall:
-                bucket, seconds = step.bucket, step.seconds  # type: ignore[union-attr]
-                if group is job.main:
-                    job.excess += step.excess  # type: ignore[union-attr]
-            elif kind is Save:
-                bucket, seconds = Bucket.CHECKPOINT_STALL, job.checkpoint.save_time()
-            else:
-                bucket, seconds = Bucket.RESTORE, self.restores.begin(job, end)
+        while True:
+            bucket, seconds, cause = self._phase(group, step, end)
             if seconds > 0:
                 end += seconds
-                cause = kind is Stall and step.cause  # type: ignore[union-attr]
                 segments.append((bucket, end, cause) if cause else (bucket, end))
-            if type(following) not in _TIMED or following.exposed != exposed:  # type: ignore[union-attr]
+            following = (*group.plan, None)[group.step]
+            if not isinstance(following, _TIMED) or following.exposed != exposed or stores.shares(job, following):
                 break
-            if stores.is_shared and stores.shares(job, following):
-                break
-            step = following  # type: ignore[assignment]
+            step = following
             group.step += 1
         if not segments:
             return False
@@ -372,6 +374,17 @@ class JobPhases:
             return True
         self.kernel.unless_changed(end, EventPriority.PHASE, self.on_phase_end, group)
         return True
+
+    def _phase(self, group: ReplicaGroup, step: Stall | Restore | Save, time: float) -> tuple[int, float, int]:
+        """Return the bucket of a timed step that begins at a time, how long it takes [s], and its own cause, if any."""
+        job = group.job
+        if isinstance(step, Stall):
+            if group is job.main:
+                job.excess += step.excess
+            return step.bucket, step.seconds, step.cause
+        if isinstance(step, Save):
+            return Bucket.CHECKPOINT_STALL, job.checkpoint.save_time(), 0
+        return Bucket.RESTORE, self.restores.begin(job, time), 0
 
     def _requeue(self, group: ReplicaGroup, step: Requeue, now: float) -> bool:
         """Give the nodes back; after the delay the job enters the queue."""
@@ -403,13 +416,13 @@ class JobPhases:
         job = group.job
         if group is not job.main:
             return False
-        if self.ramps and not group.has_power:
-            assert self.power is not None
+        power = self.ramping
+        if power is not None and not group.has_power:
             group.has_power = True
             group.step -= 1
-            end = self.power.ramp(job, now)
+            end = power.ramp(job, now)
             self.wait(group, [(Bucket.INITIALIZE, end)], now, exposed="both")
-            self.power.waiting.append((end, group, group.epoch))
+            power.waiting.append((end, group, group.epoch))
             self.kernel.unless_changed(end, EventPriority.PHASE, self.on_phase_end, group)
             return True
         self._begin_run(group, step)
@@ -638,7 +651,7 @@ class Replacements:
                 return False
             alone = pool in ("warm", "cold") and self._get_ready(group, pool, now)
             self.cluster.seat(group, missing.pop(), node, now)
-            if self.jobs.preflight.time is not None:
+            if self.jobs.preflight.is_on:
                 group.joined.append(node)
             if alone and (step.fill or len(missing) > may_miss):
                 group.step -= 1
@@ -712,14 +725,15 @@ class PreflightCheck:
 
     def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
-        self.time = jobs.prepared.preflight
+        self.is_on = jobs.prepared.preflight is not None
+        self.time = jobs.prepared.preflight or 0.0
+        """How long they take [s]."""
 
     def check(self, group: ReplicaGroup, now: float) -> bool:
         """Check the nodes that have joined a group; return whether that takes time.
 
         Those that are found leave at once, and others are taken for them when the check is over.
         """
-        assert self.time is not None
         cluster = self.jobs.cluster
         nodes, group.joined = group.joined, []
         for node in nodes:
@@ -815,7 +829,7 @@ class Queue:
         main = job.main
         self.jobs.settle(main, now)
         nodes = self.cluster.allocate(job, now)
-        if self.jobs.preflight.time is not None:
+        if self.jobs.preflight.is_on:
             main.joined = nodes
         if self.cluster.packed_by:
             job.homes = [self.cluster.packed_by[node] for node in job.nodes]

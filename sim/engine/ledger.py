@@ -245,6 +245,21 @@ def check_sum(total: float, capacity: float, what: str, scale: float = 0.0) -> N
 _GOOD_ETTR = 0.9
 
 
+def _weighted(outcome: str, first_wait: float, waited: float, run: float, span: float) -> dict[str, float]:
+    """Return what a job that is over adds to the sums that weigh jobs; a wait of NaN is that of one never started."""
+    weighted = {"submitted": 1.0}
+    if first_wait != first_wait:
+        return weighted
+    weighted |= {"started": 1.0, "wait_first": first_wait}
+    if outcome not in ("running", "waiting"):
+        short, long = (max(1.0, (waited + run) / max(run, tau)) for tau in SLOWDOWN_TAUS)
+        weighted |= {"ended": 1.0, "wait_total": waited}
+        weighted |= {"bounded_slowdown": short, "bounded_slowdown_10min": long}
+    if outcome == "completed":
+        weighted |= {"completed": 1.0, "jct": span}
+    return weighted
+
+
 class FleetAccumulator:
     """The accounts of a cluster that streams and services share, in one replication.
 
@@ -382,19 +397,9 @@ class FleetAccumulator:
             row[2] += lost
 
     def ended(
-        self,
-        account: int,
-        outcome: str,
-        submit: float,
-        start: float,
-        end: float,
-        gpus: int,
-        waited: float,
-        run: float,
-        useful: float,
-        failures: int = 0,
-        preemptions: int = 0,
-    ) -> None:
+        self, account: int, outcome: str, submit: float, start: float, end: float, gpus: int, waited: float, run: float,
+        useful: float, failures: int = 0, preemptions: int = 0,
+    ) -> None:  # fmt: skip
         """Count a job that is over, or is closed at the end of the simulation.
 
         Parameters
@@ -417,8 +422,7 @@ class FleetAccumulator:
             return
         sums = self._jobs[account,][window]
         self._longest[account,] = max(waited, self._longest.get((account,), waited))
-        gpu_time = gpus * run
-        span = max(end - submit, 0.0)
+        gpu_time, span = gpus * run, max(end - submit, 0.0)
         plain = (run, failures, preemptions, gpus * span, gpus * waited, gpus * useful)
         for index, value in enumerate(plain):
             sums[index] += value
@@ -427,24 +431,19 @@ class FleetAccumulator:
         status = self._outcomes[account, OUTCOMES.index(outcome)]
         status[0] += 1.0
         status[1] += gpu_time
-        weighted = {"submitted": 1.0}
-        if start == start:  # what never started has no wait yet
-            weighted |= {"started": 1.0, "wait_first": start - submit}
-            if outcome not in ("running", "waiting"):
-                short, long = (max(1.0, (waited + run) / max(run, tau)) for tau in SLOWDOWN_TAUS)
-                weighted |= {"ended": 1.0, "wait_total": waited}
-                weighted |= {"bounded_slowdown": short, "bounded_slowdown_10min": long}
-            if outcome == "completed":
-                weighted |= {"completed": 1.0, "jct": span}
-        for name, value in weighted.items():
-            index = JOB_SUM[f"{name}_job"]
-            sums[index] += value
-            sums[index + 1] += gpu_time * value
-            if name in HISTOGRAMS:
-                by_job, by_gpu_time = self._histograms[account, name]
-                place = bin_of(value)
-                by_job[place] += 1.0
-                by_gpu_time[place] += gpu_time
+        for name, value in _weighted(outcome, start - submit, waited, run, span).items():
+            self._add_weighted(account, name, value, gpu_time, sums)
+
+    def _add_weighted(self, account: int, name: str, value: float, gpu_time: float, sums: list[float]) -> None:
+        """Add what a job came to, once by itself and once by its GPU-time, to sums and histograms."""
+        index = JOB_SUM[f"{name}_job"]
+        sums[index] += value
+        sums[index + 1] += gpu_time * value
+        if name in HISTOGRAMS:
+            by_job, by_gpu_time = self._histograms[account, name]
+            place = bin_of(value)
+            by_job[place] += 1.0
+            by_gpu_time[place] += gpu_time
 
     def result(self, now: float) -> FleetResult:
         """Return what has been added up until the end of the simulation [s]; every job is closed.

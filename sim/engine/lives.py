@@ -86,10 +86,9 @@ class _NodeClock:
     """The clock of its group."""
     lives: list[Lifetime] = field(default_factory=list)
 
-    def push(self, life: Lifetime) -> None:
+    def push(self, group: ExposureClock, life: Lifetime) -> None:
         """Let a life of the node end with the clock of its group."""
-        assert self.group is not None
-        _push(self.group, life, life.due - self.before + self.joined)
+        _push(group, life, life.due - self.before + self.joined)
 
 
 class ExposureClocks:
@@ -129,7 +128,7 @@ class ExposureClocks:
             life.due += clock.group.read(now) - clock.joined
         clock.lives.append(life)
         if clock.group is not None:
-            clock.push(life)
+            clock.push(clock.group, life)
             self.arm(clock.group, now)
 
     def void(self, life: Lifetime) -> None:
@@ -154,7 +153,7 @@ class ExposureClocks:
         clock.group = group
         clock.joined = group.read(now)
         for life in clock.lives:
-            clock.push(life)
+            clock.push(group, life)
         self.arm(group, now)
 
     def leave(self, node: int, group: ExposureClock, now: float) -> None:
@@ -207,7 +206,7 @@ class ExposureClocks:
             else:
                 node.lives.append(following)
                 if node.group is not None:
-                    node.push(following)
+                    node.push(node.group, following)
         self.arm(clock, now)
 
 
@@ -316,9 +315,8 @@ class FailureEvent:
         source = self.info.source
         if self.info.saves or self.is_found:
             return source.notice
-        if not self.is_foreseen:
+        if source.lead is None or not self.is_foreseen:
             return -1.0
-        assert source.lead is not None, "what shows signs says how long before"
         return draw(source.lead, self.mark, "lead")
 
     def mark(self, purpose: str) -> float:
@@ -389,7 +387,8 @@ class SourceInfo:
         self.slots = _ANY_NUMBER if self.stream else prepared.nodes if scattered else source.units
         """How many slots its failures can have; those of scattered nodes have their node."""
         self.divisor = 1 if scattered else 0 if self.of_fabric else prepared.slots_per_node.get(source.part, 0)
-        self.blast = prepared.blast.get(source.part)
+        self.blast = prepared.blast.get(source.part, ((), ()))
+        """Offsets and nodes of its units, of one whose failures take down several nodes."""
         self.apart = blast is not None and blast.repair == "nodes" and not scattered
         """Whether the nodes of one failure are repaired each by itself."""
         drawn = blast is not None and blast.size is not None and not scattered

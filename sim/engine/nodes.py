@@ -500,9 +500,7 @@ class WholeUnits:
         unit, needed, place = self.nodes[index], self.needed, cluster.place
         waiting = [node for node in unit if place[node] == NodeState.STRANDED]
         working = [node for node in unit if place[node] == NodeState.JOB]
-        if len(waiting) + len(working) < (len(unit) if self.drains else needed):
-            return False
-        if working and (len(working) != needed or any(cluster.outages[node] for node in working)):
+        if not self._is_of_use(unit, waiting, working):
             return False
         self.is_broken[index] = False
         cluster.units_whole.change(1, now)
@@ -522,6 +520,12 @@ class WholeUnits:
         cluster.mates.change(len(mates), now)
         return True
 
+    def _is_of_use(self, unit: Sequence[int], waiting: Sequence[int], working: Sequence[int]) -> bool:
+        """Return whether enough nodes of a unit wait or work; of those that work, all that a job needs, all well."""
+        if len(waiting) + len(working) < (len(unit) if self.drains else self.needed):
+            return False
+        return not working or (len(working) == self.needed and not any(self.cluster.outages[node] for node in working))
+
 
 _FOR_GOOD = 1 << 60
 
@@ -538,19 +542,18 @@ class Cluster:
     """
 
     def __init__(self, prepared: Prepared, account: Account, lives: ExposureClocks) -> None:
-        self.nodes = nodes = prepared.nodes
-        self.gpus_per_node = prepared.gpus_per_node
+        self.nodes, self.gpus_per_node = prepared.nodes, prepared.gpus_per_node
         self.account = account
         self.lives = lives
         """Informed who joins and leaves which group."""
-        self.place = [NodeState.IDLE] * nodes
+        self.place = [NodeState.IDLE] * self.nodes
         self.narrow: set[int] = set()
         """Nodes of jobs that step on although a part of them is out."""
-        self.outages = [0] * nodes
+        self.outages = [0] * self.nodes
         """Open outages of each node; it returns when there are none."""
-        self.group: list[ReplicaGroup | Allocation | None] = [None] * nodes
+        self.group: list[ReplicaGroup | Allocation | None] = [None] * self.nodes
         lives.busy_clock_of = self._busy_clock_of
-        self.position = [0] * nodes
+        self.position = [0] * self.nodes
         self.repairing: dict[int, OpenOutage] = {}
         """Nodes out of service."""
         self.failed: dict[int, int] = {}
@@ -569,20 +572,23 @@ class Cluster:
         """Healthy nodes that wait as spares inside their unit."""
         self.units_whole = OccupancyHistogram()
         """Units that are of use."""
-        serving, withheld, packed_by = prepared.serving, prepared.withheld, prepared.packed_by
         self.withheld = TimeWeightedCount()
         """The last nodes, if nobody gets them: as if they were down for good, but nothing is wrong with them."""
-        self.withheld.count = withheld
-        self.place[serving:] = [NodeState.WITHHELD] * withheld
-        self.outages[serving:] = [_FOR_GOOD] * withheld
+        self.withheld.count = withheld = prepared.withheld
+        self.place[prepared.serving :] = [NodeState.WITHHELD] * withheld
+        self.outages[prepared.serving :] = [_FOR_GOOD] * withheld
         self.units = WholeUnits(prepared.units, self) if prepared.units is not None else None
-        self.packed_by = packed_by
+        self.packed_by = prepared.packed_by
         """Domain of each node that jobs are packed into; empty when they take nodes by number."""
-        first = list(range(serving)) if self.units is None else self.units.seat_mates()
-        if packed_by:
-            spares = spread(first, prepared.spares, packed_by) if "spare" in prepared.reserves else []
+        self._fill_pools(prepared)
+
+    def _fill_pools(self, prepared: Prepared) -> None:
+        """Put all nodes that serve into the pools, those of the reserves last."""
+        first = list(range(prepared.serving)) if self.units is None else self.units.seat_mates()
+        if self.packed_by:
+            spares = spread(first, prepared.spares, self.packed_by) if "spare" in prepared.reserves else []
             first = sorted(set(first).difference(spares)) + spares
-        self.pools = make_pools(prepared.reserves, first, self.place, packed_by)
+        self.pools = make_pools(prepared.reserves, first, self.place, self.packed_by)
         self.level_at: dict[int, TimeWeightedCount] = {pool.place: pool for pool in self.pools.values()}
         self.level_at |= {NodeState.STRANDED: self.stranded, NodeState.MATE: self.mates}
         """What counts the nodes of a place outside jobs and repair."""
@@ -603,11 +609,8 @@ class Cluster:
 
     def where(self, node: int) -> int:
         """Return the place of a node."""
-        if self.place[node] == NodeState.JOB:
-            group = self.group[node]
-            assert group is not None
-            return NodeState.JOB if group.job.holding else NodeState.IDLE
-        return self.place[node]
+        place, group = self.place[node], self.group[node]
+        return NodeState.IDLE if place == NodeState.JOB and group is not None and not group.job.holding else place
 
     # ----------------------------------------------------------------------------------------- allocation
 
@@ -795,8 +798,7 @@ class Cluster:
         place = self.place[node]
         group = self.group[node]
         if place == NodeState.JOB:
-            assert group is not None
-            if not group.job.holding:
+            if group is not None and not group.job.holding:
                 self.idle.change(-1, now)
         else:
             self.level_at[place].change(-1, now)

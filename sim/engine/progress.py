@@ -98,7 +98,6 @@ class Paces:
             self.set(job, job.fraction)
             self._look_again(job, now)
         elif group.run_at < math.inf and job.stops_at < math.inf:
-            assert group.run_step is not None
             self.set(job, group.run_step.fraction)
             self.expect_finish(group, group.run_at)
 
@@ -623,6 +622,10 @@ class Power:
         self.charged_by_bucket = charged
         """Gives what is charged so far, by bucket of the cluster [GPU s]."""
         self.upkeep = prepared.upkeep
+        facility = self.upkeep.facility
+        self.rise = 0.0 if facility is None else facility.node.training - facility.node.idle
+        """Power that a node draws more when it steps [W], where that is known."""
+        self.pue = 1.0 if facility is None else facility.pue
         self.meters = not prepared.has_queue
         self.level = self.upkeep.levels[0] if self.upkeep.levels else None
         causes = {source.name: index + 1 for index, source in enumerate(prepared.sources)}
@@ -643,11 +646,9 @@ class Power:
 
     def ramp(self, job: Job, now: float) -> float:
         """Return when the power has risen for a job that is ready to step, after all who wait already [s]."""
-        facility = self.upkeep.facility
-        assert facility is not None, "a ramp needs it"
         share = self.level.share if self.level is not None else 1.0
-        risen = job.main.replicas * job.nodes_per_replica * share * (facility.node.training - facility.node.idle)
-        seconds = risen * facility.pue / self.upkeep.ramp
+        risen = job.main.replicas * job.nodes_per_replica * share * self.rise
+        seconds = risen * self.pue / self.upkeep.ramp
         self.ramped += risen * seconds
         self.waiting = [wait for wait in self.waiting if wait[0] > now and wait[1].epoch == wait[2]]
         return max((end for end, _, _ in self.waiting), default=now) + seconds

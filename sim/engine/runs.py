@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.admission import Admission
     from ettrick.sim.engine.holders import Allocation, Holder, ReplicaGroup
     from ettrick.sim.engine.services import ReplicaPool
+    from ettrick.sim.scenario.streams import Chain
 
 _PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
     Bucket.PRODUCTIVE.value,
@@ -138,8 +139,9 @@ class Runs:
         """End a run."""
         admission = self.admission
         is_first = admission.hold_back(now)
-        if outcome == "limit":
-            self._continue(holder, now)
+        chain = holder.stream.chain
+        if outcome == "limit" and chain is not None:
+            self._continue(holder, chain, now)
         else:
             self.charge(holder, now, keeps=True)
             if holder.notice is not None:
@@ -152,10 +154,9 @@ class Runs:
         if is_first:
             admission.pass_soon(now)
 
-    def _continue(self, holder: Holder, now: float) -> None:
+    def _continue(self, holder: Holder, chain: Chain, now: float) -> None:
         """Queue a job again whose work is done in pieces, at its limit, with what it has saved."""
-        chain, root = holder.stream.chain, self.records.limit
-        assert chain is not None, "its run ends at the limit of a chain"
+        root = self.records.limit
         lost = self.save_and_charge(holder, now, chain.notice, root, DIRECT)
         self.records.count_stop(holder, now, root, DIRECT, lost)
         holder.root, holder.via = root, DIRECT

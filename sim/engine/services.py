@@ -81,18 +81,29 @@ class ReplicaPool:
         self.number = 0
         self.flushed = 0.0
         """Up to when it is charged [s]."""
+        self.looks: Iterator[tuple[float, float]] = iter(())
+        """Until when demand is at which rate, where it is scaled by that."""
+        self.batch = 1
+        """Holders that a rolling upgrade starts anew at a time."""
         self.renewing: list[Holder] = []
-        """Holders that the rolling upgrade has still to come to."""
+        """Holders that it has still to come to."""
         self.restarting = 0
+        self._start()
+
+    def _start(self) -> None:
+        """Put the replicas of the start into the queue, and plan when they are upgraded and scaled."""
+        plan = self.plan
         left = plan.replicas
         for _ in range(plan.gangs):
             self._submit(min(plan.together, left), 0.0)
             left -= plan.together
         if plan.upgrade is not None:
-            self.kernel.at(plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, 1)
+            every, batch = plan.upgrade
+            self.batch = max(batch // plan.together, 1)
+            self.kernel.at(every, EventPriority.PHASE, self._on_upgrade, every, 1)
         if plan.scale is not None:
-            self.looks: Iterator[tuple[float, float]] = plan.rates.pieces()
-            self.kernel.at(plan.scale[3], EventPriority.PHASE, self._on_scale, *next(self.looks))
+            self.looks = plan.rates.pieces()
+            self.kernel.at(plan.scale[3], EventPriority.PHASE, self._on_scale, plan.scale, *next(self.looks))
 
     # ------------------------------------------------------------------------------------------------- charges
 
@@ -200,8 +211,7 @@ class ReplicaPool:
         holder.speed = speed
         holder.up_since = now
         holder.from_busy = self.capacity.busy
-        allocation, per_node = holder.allocation, self.per_node
-        assert allocation is not None
+        allocation, per_node = holder.placed, self.per_node
         # Nodes that it lacks, and those that load, are not slow.
         holder.allocated = float((holder.nodes - max(holder.lacks, len(allocation.missing))) * per_node)
         holder.fast = min(speed * holder.nodes * per_node, holder.allocated)
@@ -311,8 +321,7 @@ class ReplicaPool:
         was_serving = holder.is_stuck
         if was_serving:
             self._know(holder, now)
-        allocation, plan = holder.allocation, self.plan
-        assert allocation is not None
+        allocation, plan = holder.placed, self.plan
         if not allocation.missing and not holder.lacks:
             if plan.has_standby and was_serving:
                 self._resume(holder, now)
@@ -358,8 +367,7 @@ class ReplicaPool:
                 self._refill(holder, now)
 
     def _refill(self, holder: Holder, now: float) -> None:
-        allocation = holder.allocation
-        assert allocation is not None
+        allocation = holder.placed
         if allocation.missing:
             self._stop_serving(holder, now)
             self.allocations.replace(allocation, now)
@@ -382,11 +390,10 @@ class ReplicaPool:
 
     # ---------------------------------------------------------------------------------- scaling, rolling upgrades
 
-    def _on_scale(self, until: float, rate: float, now: float) -> None:
+    def _on_scale(self, scale: tuple[float, int, int, float], until: float, rate: float, now: float) -> None:
         """Scale to as many holders as the demand of a window ago asks for."""
         plan = self.plan
-        assert plan.scale is not None
-        target, least, most, window = plan.scale
+        target, least, most, window = scale
         self.fluid.advance(now)
         replicas = min(max(math.ceil(rate / (target * plan.capacity) - 1e-9), least), most)
         gangs = -(-replicas // plan.together)
@@ -399,7 +406,7 @@ class ReplicaPool:
         for holder in (idle + busy)[: len(self.holders) - gangs]:
             self._retire(holder, now)
         if until < math.inf:
-            self.kernel.at(until + window, EventPriority.PHASE, self._on_scale, *next(self.looks))
+            self.kernel.at(until + window, EventPriority.PHASE, self._on_scale, scale, *next(self.looks))
 
     def _retire(self, holder: Holder, now: float) -> None:
         del self.holders[holder]
@@ -410,18 +417,15 @@ class ReplicaPool:
             self.leave(holder, now)
             self.admission.retire(holder, now)
 
-    def _on_upgrade(self, number: int, now: float) -> None:
+    def _on_upgrade(self, every: float, number: int, now: float) -> None:
         """Begin a rolling upgrade."""
-        assert self.plan.upgrade is not None
         self.renewing = list(self.holders)
         self._renew(now)
-        self.kernel.at((number + 1) * self.plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, number + 1)
+        self.kernel.at((number + 1) * every, EventPriority.PHASE, self._on_upgrade, every, number + 1)
 
     def _renew(self, now: float) -> None:
         """Start the next holders anew, as many as may at a time."""
-        assert self.plan.upgrade is not None
-        batch = max(self.plan.upgrade[1] // self.plan.together, 1)
-        while self.renewing and self.restarting < batch:
+        while self.renewing and self.restarting < self.batch:
             holder = self.renewing.pop(0)
             if holder in self.holders and holder.is_serving and not holder.lacks and not holder.broken:
                 self.leave(holder, now)
@@ -643,7 +647,7 @@ class RequestFluid:
 
     def _pass_queue(self, now: float, seconds: float, rate: float, capacity: float) -> float:
         """Serve the first of those who wait, for as long as nothing changes for them; return for how long [s]."""
-        queue, plan = self.queue, self.plan
+        queue = self.queue
         is_vain, seconds = self._judge_storm(rate, capacity, seconds)
         before = self.backlog
         if queue and queue[0].leaves <= now:
@@ -652,50 +656,69 @@ class RequestFluid:
             self.count(cohort.arrival, REJECTED, cohort.count)
             return 0.0
         first = queue[0] if queue else Cohort(now, math.inf, math.inf)
-        # How fast the moment at which the next was asked moves on; without a queue who comes is the first.
-        density = rate if not queue else first.count / first.span if first.span else math.inf
-        pace = capacity / (density * first.work)
-        served = capacity / first.work
-        due = first.due if first.due == first.due else first.arrival + plan.slack
-        moves = pace if first.due != first.due else 0.0
-        patience = plan.patience if plan.patience and not plan.asks and first.leaves == math.inf else math.inf
-        gives_up = now >= first.arrival + patience - _TINY and pace < 1
-        left = density if gives_up else served
-        came = rate * (plan.asks if is_vain else 1)
+        served, left, due, moves, lasts = self._front(first, now, rate, capacity)
+        came = rate * (self.plan.asks if is_vain else 1)
         joins = bool(queue) and self._joins(queue[-1], now, came, float(is_vain))
         # Who comes makes the last ones more: if these are the first too, they are there for longer.
         net = left - came * (joins and len(queue) == 1)
-        part = min(seconds, first.count / net if net > 0 else math.inf, first.leaves - now)
-        if gives_up:
-            moves = 1.0
-        for bound, speed in ((due, moves), (first.arrival + patience, pace)):
-            crossing = (bound - now) / (1 - speed) if speed != 1 else 0.0
-            part = min(part, crossing if crossing > _TINY else math.inf)
+        part = min(seconds, first.count / net if net > 0 else math.inf, first.leaves - now, lasts)
         is_last = bool(queue) and net > 0 and part >= first.count / net
         in_time = now + part / 2 <= due + moves * part / 2 + _TINY
-        if joins:
-            queue[-1].span += part
-            queue[-1].count += came * part
-        elif came:
-            queue.append(Cohort(now, part, came * part))
-            queue[-1].lost, queue[-1].cause = float(is_vain), self.root
-        self.backlog += came * part
+        self._enqueue(now, part, came, joins=joins, is_vain=is_vain)
         if is_vain:
             self.sums[REJECTED] += rate * part
         self._serve_first(now, part, served * part, in_time=in_time)
-        first = queue[0]
-        passed = left * part
-        self.backlog = max(self.backlog - passed * first.work, 0.0)
-        if gives_up:
-            self.count(first.arrival, REJECTED, (left - served) * part)
-        if is_last or passed >= first.count:
-            queue.popleft()
-        else:
-            first.arrival += first.span * passed / first.count
-            first.span -= first.span * passed / first.count
-            first.count -= passed
+        self._shorten(left * part, (left - served) * part, is_last=is_last)
         self.sums[WAITED] += (before + self.backlog) / 2 * part
         return part
+
+    def _front(
+        self, first: Cohort, now: float, rate: float, capacity: float
+    ) -> tuple[float, float, float, float, float]:
+        """Return how the first of those who wait go on.
+
+        How many are served and how many leave the queue [1/s], until when the next must go on to be in SLO [s] and how
+        fast that moves on [-], and for how long all this holds at most [s].
+        """
+        plan = self.plan
+        # How fast the moment at which the next was asked moves on; without a queue who comes is the first.
+        density = rate if not self.queue else first.count / first.span if first.span else math.inf
+        pace = capacity / (density * first.work)
+        served = capacity / first.work
+        has_due = first.due == first.due
+        due = first.due if has_due else first.arrival + plan.slack
+        patience = plan.patience if plan.patience and not plan.asks and first.leaves == math.inf else math.inf
+        gives_up = now >= first.arrival + patience - _TINY and pace < 1
+        moves = 1.0 if gives_up else 0.0 if has_due else pace
+        lasts = math.inf
+        for bound, speed in ((due, moves), (first.arrival + patience, pace)):
+            crossing = (bound - now) / (1 - speed) if speed != 1 else 0.0
+            lasts = min(lasts, crossing if crossing > _TINY else math.inf)
+        return served, density if gives_up else served, due, moves, lasts
+
+    def _enqueue(self, now: float, seconds: float, rate: float, *, joins: bool, is_vain: bool) -> None:
+        """Put those who come for some time behind those who wait, or among the last of them."""
+        queue = self.queue
+        if joins:
+            queue[-1].span += seconds
+            queue[-1].count += rate * seconds
+        elif rate:
+            queue.append(Cohort(now, seconds, rate * seconds))
+            queue[-1].lost, queue[-1].cause = float(is_vain), self.root
+        self.backlog += rate * seconds
+
+    def _shorten(self, count: float, gone: float, *, is_last: bool) -> None:
+        """Take those who leave from the first of the queue: so many, of whom some have given up."""
+        first = self.queue[0]
+        self.backlog = max(self.backlog - count * first.work, 0.0)
+        if gone:
+            self.count(first.arrival, REJECTED, gone)
+        if is_last or count >= first.count:
+            self.queue.popleft()
+        else:
+            first.arrival += first.span * count / first.count
+            first.span -= first.span * count / first.count
+            first.count -= count
 
     def _joins(self, last: Cohort, now: float, rate: float, lost: float) -> bool:
         """Return whether who comes now at a rate is like the last who wait."""

@@ -288,15 +288,13 @@ class HiddenFaults:
             # One of the nodes that an incident took: it strikes again alone, and its slot is the node.
             slot, number = node, number * PARTS + slot
         number += RELAPSE
-        after = self._after(failure.info, slot, number)
+        after = self._after(failure.info, residue.after, slot, number)
         self._begin(Lifetime(node, failure.info.index, slot, number, after), after, now)
 
-    def _after(self, info: SourceInfo, slot: int, number: int) -> float:
+    def _after(self, info: SourceInfo, law: LawModel, slot: int, number: int) -> float:
         """Return how long a fault that a repair left takes to strike again [s]."""
-        residue = info.source.residue
-        assert residue is not None
         numbers = info.numbers.get("relapse after") or info.numbers_for("relapse after")
-        return residue.after.ppf_one(numbers.get(slot, number))
+        return law.ppf_one(numbers.get(slot, number))
 
     def _begin(self, life: Lifetime, seconds: float, now: float) -> None:
         """Let a hidden fault strike after `seconds` of its clock."""
@@ -364,9 +362,10 @@ class HiddenFaults:
             if life in self.open.get(node, ()):
                 self.open[node].remove(life)
                 info = self.failures.infos[life.source]
-                if life.round >= RELAPSE:
+                residue = info.source.residue
+                if residue is not None and life.round >= RELAPSE:
                     number = life.round + RELAPSE
-                    seconds = self._after(info, life.slot, number)
+                    seconds = self._after(info, residue.after, life.slot, number)
                 else:
                     number = life.round + 1
                     seconds = info.lives.get(life.slot, number)
@@ -389,6 +388,7 @@ class PendingBug:
     """The next bug of a job: where it waits, and when it is mended."""
 
     info: SourceInfo
+    fix: LawModel
     at: float
     """Work at which the job meets it [s]."""
     number: int = 0
@@ -409,10 +409,11 @@ class Bugs:
     def start(self) -> None:
         """Put the first bug of each source before each job."""
         for info in self.failures.infos:
-            if info.source.fix is None or info.source.law is None:
+            fix = info.source.fix
+            if fix is None or info.source.law is None:
                 continue
             for job in self.failures.jobs.all:
-                bug = PendingBug(info, info.lives.get(job.index, 0))
+                bug = PendingBug(info, fix, info.lives.get(job.index, 0))
                 self.open.setdefault(job.index, []).append(bug)
         for job in self.failures.jobs.all:
             self._expect(job)
@@ -439,8 +440,7 @@ class Bugs:
         bug.met = now
         failure = FailureEvent(bug.info, job.index, bug.number + ROUNDS * bug.attempts)
         if not bug.attempts:
-            assert bug.info.source.fix is not None
-            bug.mended = now + draw(bug.info.source.fix, failure.mark, "fix")
+            bug.mended = now + draw(bug.fix, failure.mark, "fix")
         bug.attempts += 1
         self.failures.counts.candidates += 1
         self.failures.strike_job(failure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,8 +51,7 @@ class Simulation:
     ) -> None:
         if prepared.has_queue:
             prepared = pooled(prepared)
-        self.prepared = prepared
-        self.replication = replication
+        self.prepared, self.replication = prepared, replication
         self.end = prepared.warmup + prepared.horizon
         self.recorder = Recorder(prepared.warmup) if keeps_timeline else None
         """What is asked to write down who did what when; ``None`` for nobody."""
@@ -70,18 +70,22 @@ class Simulation:
         self.fabric = Fabric(self.failures, prepared.network)
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
-        self.is_open = True
-        self.events = 0
+        self.is_open, self.events = True, 0
         self._rank_nodes()
         self.power = None if prepared.upkeep.is_steady else Power(self.jobs, self.settle, self.charged)
         """The power of the site, where that changes in time."""
         self.jobs.power = self.power
+        self.jobs.ramping = self.power if prepared.upkeep.ramp < math.inf else None
         self.failures.start(trace)
-        kernel.at(self.end, 0, self.stop)
-        if prepared.warmup > 0:
-            kernel.at(prepared.warmup, EventPriority.BOUNDARY, self._on_warm)
         self.boundaries = self.queue.edges()
         """Where windows meet [s]; those of a fleet are finer where the scenario states none."""
+        self._schedule_boundaries()
+
+    def _schedule_boundaries(self) -> None:
+        """Schedule the end, that of the warm-up and that of the first window."""
+        self.kernel.at(self.end, 0, self.stop)
+        if self.prepared.warmup > 0:
+            self.kernel.at(self.prepared.warmup, EventPriority.BOUNDARY, self._on_warm)
         self._next_window()
 
     def run(self) -> Result:
