@@ -27,9 +27,8 @@ from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.policies.recovery import RECOVERIES
 from ettrick.sim.policies.repair import LEMONS, REPAIRS
 from ettrick.sim.prepare.placement import sized
-from ettrick.sim.prepare.prepare import examine
-from ettrick.sim.prepare.services import services_of
-from ettrick.sim.prepare.step import DoesNotFitError, check_memory
+from ettrick.sim.prepare.prepare import check
+from ettrick.sim.prepare.step import DoesNotFitError
 from ettrick.sim.scenario.fields import PathError, is_of_files
 from ettrick.sim.yamlfile import value_at
 
@@ -191,7 +190,7 @@ def choices_first(overrides: Iterable[str]) -> list[str]:
     places = [_chosen_at(text) for text in texts]
     choices = [place for place, chooses in places if chooses]
     added = max(
-        (position for position, target in enumerate(places) if target == (presets.FROM_PRESET, True)), default=-1
+        (position for position, chosen in enumerate(places) if chosen == (presets.FROM_PRESET, True)), default=-1
     )
 
     def rank(position: int) -> tuple[bool, int]:
@@ -260,10 +259,7 @@ def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True) -
         if unknown:
             lines = [complaints.line(document, path, rule, at_key=path[-2] == "scale") for path, rule in unknown]
             raise ScenarioError(lines, is_of_files=any(path[-1] in yamlfile.FILE_KEYS for path, _ in unknown))
-        prepared = examine(scenario)
-        if must_fit:
-            check_memory(prepared)
-        services_of(prepared)
+        check(scenario, must_fit=must_fit)
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         is_answer = isinstance(error, DoesNotFitError)
@@ -587,8 +583,7 @@ def _stated(path: Path) -> str:
     following = itertools.takewhile(lambda line: line.lstrip().startswith("#"), lines[start:])
     text = " ".join(line.lstrip(" #") for line in following)
     match = _SOURCE.match(text)
-    assert match is not None, "a source"
-    return _ADDRESS.sub("", match["text"])
+    return "" if match is None else _ADDRESS.sub("", match["text"])
 
 
 def _comment(path: Path) -> str:

@@ -49,12 +49,8 @@ def _elastic(
 ) -> dict[str, float]:
     """Return the expected shares of a job whose replicas leave one by one.
 
-    Parameters
-    ----------
-    leaving, taking
-        Share of its failures that send replicas away [-], of which a share takes nodes; the others restart all.
-    wait
-        Mean time until there is a node for one that failed [s].
+    Of its failures the share `leaving` sends replicas away, of which the share `taking` takes nodes [-]; the others
+    restart all. A replica that failed waits for a node for the mean time `wait` [s].
     """
     periodic, times = job.checkpoint, recovery.absence_for(job.gpus, job.nodes, job.parts)
     assert times is not None, "of a recovery that has absences"
@@ -83,14 +79,7 @@ def _elastic(
         others=job.mtti / (1 - leaving) if leaving < 1 else math.inf,
         breach=breach,
     )
-    retained = 1.0
-    if redundant is not None:
-        # What the whole job does, over the stages that are there: while it steps, and not in the stall of an absence.
-        work = job.plan.work if job.plan is not None else None
-        meanwhile = 1 - share_in_place(1 / (mtti * job.parts), max(away + wait - times.stall, 0.0))
-        retained = pace * redundant.mean_pace(meanwhile, job.replicas, job.stages, work) / (1 - meanwhile)
-    elif (job.keeps_batch or recovery.reroutes) and job.plan is not None:
-        retained = _kept(job, job.plan, absent, times.fewest, reroutes=recovery.reroutes)
+    retained = _retained(job, recovery, mtti, absent, max(away + wait - times.stall, 0.0), times.fewest)
     if retained != 1:
         shares["degraded"] = (1 - retained) * shares["productive"]
         shares["productive"] *= retained
@@ -120,7 +109,7 @@ def narrow_form(
     if rows is None:
         return None
 
-    def found(job: PreparedJob) -> dict[str, float]:
+    def narrow_shares(job: PreparedJob) -> dict[str, float]:
         full = shares(job)
         if not rate:
             return full
@@ -129,20 +118,33 @@ def narrow_form(
         law = domain_law(recovery.tensor, len(paces) - 1, recovery.tensor / rate, repair + job.detection_mean)
         # One more is missing of the domain that was struck, and none of one that is replaced.
         struck, usual = (
-            expected_pace(
-                paces, law, job.replicas, job.nodes // job.replicas, after=law_after, reshard=recovery.reshard
-            )
-            for law_after in (np.roll(law, 1), law)
+            expected_pace(paces, law, job.replicas, job.nodes // job.replicas, after=after, reshard=recovery.reshard)
+            for after in (np.roll(law, 1), law)
         )
         pace = usual + (struck - usual) * min(lost * job.mtti, 1.0)
         return full | {"productive": pace * full["productive"], "degraded": (1 - pace) * full["productive"]}
 
-    return found
+    return narrow_shares
 
 
 def narrows(prepared: Prepared) -> Callable[[FailureSource], bool]:
     """Return whether a source leaves nodes in their job with fewer GPUs."""
     return lambda source: takes_nodes(source) and source.fault in prepared.recovery.narrows_on
+
+
+def _retained(
+    job: PreparedJob, recovery: RecoveryStrategy, mtti: float, absent: float, away: float, fewest: int
+) -> float:
+    """Return what a job gets done relative to the replicas that are there, each `away` so long while others step."""
+    work = job.plan.work if job.plan is not None else None
+    if isinstance(recovery, Redundant):
+        # What the whole job does, over the stages that are there: while it steps, and not in the stall of an absence.
+        meanwhile = 1 - share_in_place(1 / (mtti * job.parts), away)
+        pace = 1 - recovery.overhead
+        return pace * recovery.mean_pace(meanwhile, job.replicas, job.stages, work) / (1 - meanwhile)
+    if (job.keeps_batch or recovery.reroutes) and job.plan is not None:
+        return _kept(job, job.plan, absent, fewest, reroutes=recovery.reroutes)
+    return 1.0
 
 
 def _kept(job: PreparedJob, plan: StepPlan, absent: float, fewest: int, *, reroutes: bool) -> float:

@@ -57,16 +57,9 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
 def _of_jobs(prepared: Prepared) -> dict[str, bool]:
     """Return what a formula assumes of stores, power and jobs, and whether the scenario breaks it."""
     jobs, sources, elastic = prepared.jobs, prepared.sources, prepared.recovery.elastic
-    rungs = [rung for job in jobs for rung in job.checkpoint.rungs]
-    several, upkeep = len(rungs) > len(jobs), prepared.upkeep
+    upkeep = prepared.upkeep
     of_power = "failures at any time of the day and of the year: jobs step at the mean pace that power and heat allow"
-    return {
-        "the remote store is the only one": several and elastic,
-        "each store saves by itself, and a failure takes the shards of one node": several and not elastic,
-        "the store whose checkpoints are newest on average is read, though another may have a newer one": several
-        and not elastic,
-        "every checkpoint can be read": any(rung.corrupt for rung in rungs),
-        "no save is in the way of another": any(rung.save_share for rung in rungs) and len(jobs) > 1,
+    return _of_stores(prepared) | {
         "stops that are announced cost what failures cost: nothing is saved before": elastic
         and any(source.saves or source.recall for source in sources),
         "waits for parts in their long run, as if nodes that wait broke parts too": bool(prepared.parts),
@@ -76,6 +69,21 @@ def _of_jobs(prepared: Prepared) -> dict[str, bool]:
         "power rises at once": upkeep.ramp < math.inf,
         "no job waits for another": len(jobs) > 1 or any(job.arrival for job in jobs),
         "the job never ends": any(math.isfinite(job.target) for job in jobs),
+    }
+
+
+def _of_stores(prepared: Prepared) -> dict[str, bool]:
+    """Return what a formula assumes of stores, and whether the scenario breaks it."""
+    jobs, elastic = prepared.jobs, prepared.recovery.elastic
+    rungs = [rung for job in jobs for rung in job.checkpoint.rungs]
+    several = len(rungs) > len(jobs)
+    return {
+        "the remote store is the only one": several and elastic,
+        "each store saves by itself, and a failure takes the shards of one node": several and not elastic,
+        "the store whose checkpoints are newest on average is read, though another may have a newer one": several
+        and not elastic,
+        "every checkpoint can be read": any(rung.corrupt for rung in rungs),
+        "no save is in the way of another": any(rung.save_share for rung in rungs) and len(jobs) > 1,
     }
 
 
@@ -220,23 +228,21 @@ def extrapolated(prepared: Prepared, ettr: Callable[[Prepared], float]) -> tuple
     ettr
         Function from a scenario to its expected ETTR [-].
     """
-    extrapolations = []
+    rows = []
     for name in dict.fromkeys(choice.use for choice in prepared.scenario.failures if isinstance(choice, Bundle)):
-        reference = catalog.another_size(name, {job.name: job.gpus for job in prepared.jobs})
+        base = catalog.another_size(name, {job.name: job.gpus for job in prepared.jobs})
         counted = catalog.counted_on(name)
-        if reference is None or counted is None:
+        if base is None or counted is None:
             continue
-        alone = replace(prepared, jobs=tuple(job for job in prepared.jobs if job.name == reference.name))
+        alone = replace(prepared, jobs=tuple(job for job in prepared.jobs if job.name == base.name))
         unscaled = [
             source for source in prepared.sources if source.name in catalog.causes(name) and source.part == "job"
         ]
-        faster = ettr(_scaled(alone, name, reference.ratio ** (SUPERLINEAR - 1))) if reference.ratio > 1 else None
-        even = ettr(_scaled(alone, name, reference.ratio, of_job=True)) if unscaled else None
+        faster = ettr(_scaled(alone, name, base.ratio ** (SUPERLINEAR - 1))) if base.ratio > 1 else None
+        even = ettr(_scaled(alone, name, base.ratio, of_job=True)) if unscaled else None
         names = tuple(source.name for source in unscaled)
-        extrapolations.append(
-            Extrapolation(name, counted, reference.name, reference.gpus, ettr(alone), faster, names, even)
-        )
-    return tuple(extrapolations)
+        rows.append(Extrapolation(name, counted, base.name, base.gpus, ettr(alone), faster, names, even))
+    return tuple(rows)
 
 
 def _scaled(prepared: Prepared, bundle: str, factor: float, *, of_job: bool = False) -> Prepared:

@@ -88,14 +88,12 @@ class Unknown:
         """
         # Beside the mean, which is known, the integral has only to say what is missing of it.
         if isinstance(rate, Expansion):
-            lacking = [
-                0.0 if survival is None else float((survival * self._steps) @ self._ended) for survival in self._unknown
-            ]
+            lacking = [0.0 if alive is None else float((alive * self._steps) @ self._ended) for alive in self._unknown]
             return [mean - rate * lack for mean, lack in zip(self._means, lacking, strict=True)]
         gone = -np.expm1(-rate * self._ended) * self._steps
         return [
-            mean - (0.0 if survival is None else float(survival @ gone))
-            for mean, survival in zip(self._means, self._unknown, strict=True)
+            mean - (0.0 if alive is None else float(alive @ gone))
+            for mean, alive in zip(self._means, self._unknown, strict=True)
         ]
 
 
@@ -226,12 +224,11 @@ class RenewalForm:
         Failures have to be detected in both, as far as they can happen there.
         """
         waits = self._waiting(job)
-        detections = [real(share) for share in class_shares.detection]
+        shares = [real(share) for share in class_shares.detection]
         unknown = sum(
-            share * waits.unknown(path.source)
-            for share, path in zip(detections, self._size(job).recoveries, strict=True)
+            share * waits.unknown(path.source) for share, path in zip(shares, self._size(job).recoveries, strict=True)
         )
-        scale = 1 / (1 - sum(detections) + unknown)
+        scale = 1 / (1 - sum(shares) + unknown)
         return scale, unknown * scale
 
     def waits(self, job: PreparedJob) -> Waits | None:

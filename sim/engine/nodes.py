@@ -420,7 +420,7 @@ class WholeUnits:
         if place == NodeState.MATE:
             return
         mate = next(
-            (partner for partner in self.nodes[index] if cluster.place[partner] == NodeState.MATE and partner != node),
+            (peer for peer in self.nodes[index] if cluster.place[peer] == NodeState.MATE and peer != node),
             -1,
         )
         if mate < 0:

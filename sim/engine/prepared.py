@@ -65,6 +65,10 @@ class AllocationUnits(NamedTuple):
     needed: int
     drains: bool = False
 
+    def without(self, withheld: int) -> AllocationUnits:
+        """Return the units that are left when so many of the last nodes are withheld."""
+        return self._replace(nodes=self.nodes[: len(self.nodes) - withheld // len(self.nodes[0])])
+
 
 class FabricView(NamedTuple):
     """What the engine knows of the fabric.
@@ -413,17 +417,17 @@ class ServicePlan:
     limit: float
     rates: RequestRates
     patience: float
-    load: float
-    start: float
-    interruption: float
-    keeps_nodes: bool
-    has_standby: bool
-    most_lost: int
-    warm_time: float
-    warm_speed: float
-    loses: bool
-    begins_anew: bool
-    recompute: float
+    load: float = 0.0
+    start: float = 0.0
+    interruption: float = 0.0
+    keeps_nodes: bool = False
+    has_standby: bool = False
+    most_lost: int = 0
+    warm_time: float = 0.0
+    warm_speed: float = 1.0
+    loses: bool = False
+    begins_anew: bool = False
+    recompute: float = 0.0
     scale: tuple[float, int, int, float] | None = None
     upgrade: tuple[float, int] | None = None
     asks: int = 0

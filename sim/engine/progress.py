@@ -329,12 +329,8 @@ class SharedStores:
     def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
-        checkpoints = [job.checkpoint for job in jobs.all]
-        shares = [
-            checkpoint.stores[0].save_share
-            for checkpoint in checkpoints
-            if isinstance(checkpoint, MultiLevelCheckpoint)
-        ]
+        plans = [job.checkpoint for job in jobs.all]
+        shares = [plan.stores[0].save_share for plan in plans if isinstance(plan, MultiLevelCheckpoint)]
         shares += [plan.save_share for stream in jobs.prepared.streams for plan in stream.saves.values()]
         self.save_share = max(shares, default=0.0)
         """Share of the store that saves have together [-]; 0 where they are in nobody's way."""

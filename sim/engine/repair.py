@@ -346,14 +346,9 @@ class Repair:
         """Return another node of the group that is up, each with the same probability, or -1."""
         positions = group.job.nodes
         for attempt in range(BLAME_DRAWS):
-            candidate = positions[int(failure.mark(f"other {attempt}") * len(positions))]
-            if (
-                candidate >= 0
-                and candidate != node
-                and self.cluster.group[candidate] is group
-                and not self.cluster.outages[candidate]
-            ):
-                return candidate
+            mate = positions[int(failure.mark(f"other {attempt}") * len(positions))]
+            if mate >= 0 and mate != node and self.cluster.group[mate] is group and not self.cluster.outages[mate]:
+                return mate
         return -1
 
     # ----------------------------------------------------------------------------------------------- eviction

@@ -16,7 +16,7 @@ from ettrick.sim.steps.hardware import NodePower
 from ettrick.sim.steps.power import Facility, board_share, capped_pace, capped_share, facility_energy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import Scenario
@@ -80,15 +80,13 @@ def power_warnings(scenario: Scenario, upkeep: PowerAndCost) -> Iterator[str]:
     paces = [level.pace for level in upkeep.levels]
     if scenario.jobs and min(paces, default=1.0) < 1:
         mean, node = upkeep.mean(lambda level: level.pace, scenario.horizon), upkeep.facility
-        warning = (
-            f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
-        )
+        line = f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
         if any(level.cause == CAP for level in upkeep.levels) and node is not None:
             stated = scenario.power is not None and scenario.power.exponent is not None
-            warning += (
+            line += (
                 "" if stated else "; under a cap as was measured on H100, which is assumed for others (power.exponent)"
             )
-        yield warning
+        yield line
     if not upkeep.is_steady and (scenario.streams or scenario.services):
         yield (
             "power: caps, heat and ramps slow named jobs only, and capped boards services too; all others keep full "
@@ -109,13 +107,26 @@ def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -
     if stated and facility is None:
         rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
         raise PathError(("power", min(stated)), rule)
-    boards = _boards(site, scenario) if scenario.jobs or scenario.streams else 1.0
-    if boards <= 0:
-        rule = "leaves its boards less than they draw without work, a tenth of their power; give more"
-        raise PathError(("cluster", "accelerator", "power"), rule)
+    boards = _boards(site, scenario)
     if not stated and power.ambient is None and prices is None and boards == 1:
         return ()
     edges = _edges(power, prices, scenario.horizon)
+    share_at = _share_in_time(scenario, site, facility, power)
+    levels: list[PowerPeriod] = []
+    for start in sorted(edges - {scenario.horizon}):
+        share = share_at(start)
+        # What a cap of the facility leaves is a share of what the boards may draw.
+        pace, cause = _pace(power, share * boards, start)
+        level = PowerPeriod(start, pace, cause, share, _carbon(power, start), _factor(prices, start))
+        if not levels or level[1:] != levels[-1][1:]:
+            levels.append(level)
+    return tuple(levels)
+
+
+def _share_in_time(
+    scenario: Scenario, site: EmptyCluster, facility: Facility | None, power: PowerSpec
+) -> Callable[[float], float]:
+    """Return the utilisation that caps and curtailments leave the nodes of jobs at a time [-]."""
     always = min(
         _share(scenario, site, facility, power.cap, ("power", "cap")),
         _share(scenario, site, facility, power.rack_cap, ("power", "rack_cap")),
@@ -124,16 +135,13 @@ def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -
         (window, _share(scenario, site, facility, window.cap, ("power", "curtail", index, "cap")))
         for index, window in enumerate(power.curtail)
     ]
-    levels: list[PowerPeriod] = []
-    for start in sorted(edges - {scenario.horizon}):
-        share = min([always, *(left for window, left in windows if _is_on(window, start))])
-        # What a cap of the facility leaves is a share of what the boards may draw.
-        pace, cause = _pace(power, share * boards, start)
-        grams = power.carbon.intensity * _factor(power.carbon.profile, start) if power.carbon is not None else 0.0
-        level = PowerPeriod(start, pace, cause, share, grams / 1000 / units.ENERGY.units["kWh"], _factor(prices, start))
-        if not levels or level[1:] != levels[-1][1:]:
-            levels.append(level)
-    return tuple(levels)
+    return lambda now: min([always, *(share for window, share in windows if _is_on(window, now))])
+
+
+def _carbon(power: PowerSpec, now: float) -> float:
+    """Return what a joule emits from a time on [kg/J]."""
+    grams = power.carbon.intensity * _factor(power.carbon.profile, now) if power.carbon is not None else 0.0
+    return grams / 1000 / units.ENERGY.units["kWh"]
 
 
 def _edges(power: PowerSpec, prices: Profile | None, end: float) -> set[float]:
@@ -220,13 +228,15 @@ def _share(
 
 def _boards(site: EmptyCluster, scenario: Scenario) -> float:
     """Return the share of their range of power that caps leave the boards of jobs [-]; of several the lowest."""
-    chip_nodes = zip(site.chips or (), site.held(scenario), strict=False)
-    caps = [
-        (chip.cap, chip.power)
-        for chip, nodes in chip_nodes
-        if nodes and chip.cap is not None and chip.power is not None
-    ]
-    return min((board_share(cap, power) for cap, power in caps), default=1.0)
+    if not (scenario.jobs or scenario.streams):
+        return 1.0
+    chips = (chip for chip, nodes in zip(site.chips or (), site.held(scenario), strict=False) if nodes)
+    caps = [(chip.cap, chip.power) for chip in chips if chip.cap is not None and chip.power is not None]
+    share = min((board_share(cap, power) for cap, power in caps), default=1.0)
+    if share <= 0:
+        rule = "leaves its boards less than they draw without work, a tenth of their power; give more"
+        raise PathError(("cluster", "accelerator", "power"), rule)
+    return share
 
 
 def _mended(source: FailureSource, of_gpus: set[str]) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures.effects import BlastRadius
     from ettrick.sim.failures.health import Health, Prediction
     from ettrick.sim.failures.parts import Cause
-    from ettrick.sim.failures.source import HiddenFault, OutageLog, RepairFrom
+    from ettrick.sim.failures.source import HiddenFault, ImperfectRepair, OutageLog, RepairFrom
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
     from ettrick.sim.policies.repair import Stock
     from ettrick.sim.scenario.fields import BrokenRules
@@ -456,6 +456,11 @@ def _is_shared(source: FailureSource) -> bool:
     return source.of_fabric or source.part not in (*OF_ONE_NODE, "job")
 
 
+def _is_mended_whole(source: FailureSource) -> bool:
+    """Return whether a repair of a shared part mends the part, and not the nodes of a failure one by one."""
+    return _is_shared(source) and (source.blast is None or source.blast.repair == "part")
+
+
 def _wrong_clock(source: FailureSource, recovery: AnyRecovery) -> BrokenRules:
     """Yield clocks that stand still for something else than one node, and lives that age while nothing can fail."""
     if source.clock != "wall" and _is_shared(source):
@@ -470,30 +475,43 @@ def _wrong_clock(source: FailureSource, recovery: AnyRecovery) -> BrokenRules:
 
 def _wrong_repair(source: FailureSource, scenario: Scenario, choice: AnySource, repair: AnyRepair) -> BrokenRules:
     """Yield missing repairs, and what does not fit the repair of a source, by tiers or in a time."""
-    name, recovery, residue = source.name, scenario.recovery, source.residue
+    name, recovery = source.name, scenario.recovery
     if not repair.is_stated and _repair_from(source, choice) == "scenario":
         whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
         rule = f"'{name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
         yield (), rule
     by_tiers = repair.single_time is None and source.repair is None
-    is_mended_whole = _is_shared(source) and (source.blast is None or source.blast.repair == "part")
+    is_mended_whole = _is_mended_whole(source)
     wanted = "give the source a repair time" + (", or keeps_repair: true" if isinstance(choice, Bundle) else "")
     if by_tiers and is_mended_whole and source.recorded is None:
         yield ("repair",), f"'{name}': a {source.part} does not go through tiers of repair; {wanted}"
-    if residue is not None and by_tiers and residue.probability is not None:
-        rule = f"'{name}': the tiers of repair decide whether a fault is left; leave the probability out"
-        yield ("relapse", "probability"), rule
-    if residue is not None and not by_tiers and residue.probability is None:
-        yield ("relapse",), f"'{name}': needs a probability; only tiers of repair can do without"
-    if residue is not None and is_mended_whole:
-        yield ("relapse",), f"'{name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
+    if source.residue is not None:
+        yield from _wrong_relapse(source, source.residue, by_tiers=by_tiers, is_mended_whole=is_mended_whole)
     if by_tiers and source.fault in recovery.narrows_on:
         yield ("repair",), f"'{name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
-    tiers = [tier.name for tier in getattr(repair, "tiers", ())]
-    if source.tier and source.tier not in tiers:
+    if source.tier:
+        yield from _wrong_tier(source, [tier.name for tier in getattr(repair, "tiers", ())])
+
+
+def _wrong_relapse(
+    source: FailureSource, residue: ImperfectRepair, *, by_tiers: bool, is_mended_whole: bool
+) -> BrokenRules:
+    """Yield what does not fit the faults that repairs of a source leave."""
+    if by_tiers and residue.probability is not None:
+        rule = f"'{source.name}': the tiers of repair decide whether a fault is left; leave the probability out"
+        yield ("relapse", "probability"), rule
+    if not by_tiers and residue.probability is None:
+        yield ("relapse",), f"'{source.name}': needs a probability; only tiers of repair can do without"
+    if is_mended_whole:
+        yield ("relapse",), f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
+
+
+def _wrong_tier(source: FailureSource, tiers: list[str]) -> BrokenRules:
+    """Yield what does not fit the tier at which the repair of a source begins."""
+    if source.tier not in tiers:
         yield ("tier",), _unknown_tier(source.tier, tiers)
-    if source.tier and source.repair is not None:
-        yield ("tier",), f"'{name}' has a repair of its own, which goes past the tiers; leave one of the two out"
+    if source.repair is not None:
+        yield ("tier",), f"'{source.name}' has a repair of its own, which goes past the tiers; leave one of the two out"
 
 
 def _wrong_tempo(source: FailureSource, length: float) -> BrokenRules:

@@ -298,12 +298,8 @@ def _amounts(scenario: Scenario, per_node: int) -> Iterator[tuple[tuple[str | in
 
 def _check_amounts(scenario: Scenario, units: AllocationUnits, per_node: int, unit: str) -> None:
     """Refuse jobs, spares and replicas that are not whole units, and jobs that too few units are there for."""
-    size, unit_nodes = units.needed, len(units.nodes[0])
-    has = (
-        f"a {unit} has {size} nodes"
-        if size == unit_nodes
-        else f"of the {unit_nodes} nodes of a {unit} a job takes {size}"
-    )
+    size, total = units.needed, len(units.nodes[0])
+    has = f"a {unit} has {size} nodes" if size == total else f"of the {total} nodes of a {unit} a job takes {size}"
     for path, nodes in _amounts(scenario, per_node):
         if nodes % size:
             below = nodes - nodes % size
@@ -660,14 +656,7 @@ def seats(
         raise PathError(("recovery", "reroute"), f"needs the step-time model, and job '{spec.name}' lacks {spec.lacks}")
     layout = layout_of(spec.parallelism, gpus_per_node)
     groups = layout.failure_groups
-    if isinstance(recovery, Narrow) and recovery.tensor != spec.parallelism.tensor:
-        rule = f"is {recovery.tensor}, but job '{spec.name}' has a tensor width of {spec.parallelism.tensor}"
-        raise PathError(("recovery", "tensor"), rule)
-    if isinstance(recovery, RestartSmaller | ShrinkRejoin) and recovery.min_replicas > groups:
-        has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
-        if groups == spec.parallelism.data:
-            has = f"{groups} replicas"
-        raise PathError(("recovery", "min_replicas"), f"is {recovery.min_replicas}, but job '{spec.name}' has {has}")
+    _check_widths(spec.name, spec.parallelism, layout, recovery)
     stages, order = 1, positions(layout)
     if isinstance(recovery, Redundant):
         counts = np.unique(np.stack((layout.group_of_host, layout.stage_of_host)), axis=1, return_counts=True)[1]
@@ -679,3 +668,16 @@ def seats(
             raise PathError(("recovery", "redundancy"), f"{recovery.redundancy} needs {lacking} (job '{spec.name}')")
     is_plain = bool((order == np.arange(layout.hosts)).all())
     return groups, stages, () if is_plain else tuple(order.tolist())
+
+
+def _check_widths(name: str, parallelism: Parallelism, layout: RankLayout, recovery: AnyRecovery) -> None:
+    """Refuse a recovery for another tensor width, or for more replicas than a job has."""
+    groups = layout.failure_groups
+    if isinstance(recovery, Narrow) and recovery.tensor != parallelism.tensor:
+        rule = f"is {recovery.tensor}, but job '{name}' has a tensor width of {parallelism.tensor}"
+        raise PathError(("recovery", "tensor"), rule)
+    if isinstance(recovery, RestartSmaller | ShrinkRejoin) and recovery.min_replicas > groups:
+        has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
+        if groups == parallelism.data:
+            has = f"{groups} replicas"
+        raise PathError(("recovery", "min_replicas"), f"is {recovery.min_replicas}, but job '{name}' has {has}")

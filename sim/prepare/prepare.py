@@ -6,6 +6,7 @@ checkpoint. `examine` needs no cables; `prepare` adds what only they give.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from ettrick.sim.prepare.placement import (
     surplus_nodes,
     whole_units,
 )
-from ettrick.sim.prepare.services import plans_of
+from ettrick.sim.prepare.services import plans_of, services_of
 from ettrick.sim.prepare.step import (
     PlacedJob,
     check_memory,
@@ -53,7 +54,7 @@ from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.sim.engine.prepared import PowerAndCost, PreparedStream
+    from ettrick.sim.engine.prepared import AllocationUnits, PowerAndCost, PreparedStream
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
@@ -71,8 +72,7 @@ def prepare(scenario: Scenario) -> Prepared:
     PathError
         If the scenario does not fit together, or a job not into the memory of its accelerators.
     """
-    prepared = examine(scenario)
-    check_memory(prepared)
+    prepared = check(scenario)
     if scenario.services:
         prepared = replace(prepared, services=plans_of(prepared))
     site = EmptyCluster.of(scenario, prepared.counts, prepared.units)
@@ -80,6 +80,11 @@ def prepare(scenario: Scenario) -> Prepared:
         prepared = replace(prepared, packed_by=tuple(site.topology.domains[prepared.scheduler.pack].tolist()))
     if site.needs_network(scenario.jobs, prepared.sources):
         prepared = replace(prepared, network=site.network(prepared.sources))
+    return _with_blast(prepared, site)
+
+
+def _with_blast(prepared: Prepared, site: EmptyCluster) -> Prepared:
+    """Return a scenario with the nodes of each unit whose failures can take down several."""
     one_node = {*prepared.slots_per_node, "job"}
     parts = {
         source.part
@@ -104,6 +109,21 @@ def prepare(scenario: Scenario) -> Prepared:
             for source in prepared.sources
         ),
     )
+
+
+def check(scenario: Scenario, *, must_fit: bool = True) -> Prepared:
+    """Examine a scenario and its services; refuse jobs that do not fit into memory, unless they need not.
+
+    Raises
+    ------
+    PathError
+        At the first mistake.
+    """
+    prepared = examine(scenario)
+    if must_fit:
+        check_memory(prepared)
+    services_of(prepared)
+    return prepared
 
 
 def examine(scenario: Scenario) -> Prepared:
@@ -145,52 +165,60 @@ def _precision(scenario: Scenario) -> Precision:
     return scenario.services[0].precision if scenario.services else "bf16"
 
 
-def _examined(scenario: Scenario) -> Prepared:
-    """Work out sources, place, jobs, streams and upkeep in this order, each checked as it is made."""
+def _counts(scenario: Scenario) -> Mapping[str, int]:
+    """Return the parts of the cluster by class."""
     try:
-        counts = scenario.cluster.counts()
+        return scenario.cluster.counts()
     except ValueError as error:
         raise PathError(("cluster",), str(error)) from None
-    sources, merged = build_sources(scenario, counts)
-    _check_pools(scenario)
+
+
+def _units(scenario: Scenario, counts: Mapping[str, int]) -> AllocationUnits | None:
+    """Return the units that jobs use as wholes, if they do; packed jobs use nodes one by one."""
     _check_pick(scenario)
     units = whole_units(scenario, counts)
     if units is not None and scenario.scheduler.pack is not None:
         rule = "is for nodes that are used one by one; here jobs use whole units, which keep their nodes together"
         raise PathError(("scheduler", "pack"), rule)
+    return units
+
+
+def _placed(scenario: Scenario, site: EmptyCluster, pauses: tuple[PeriodicWork, ...]) -> list[PlacedJob]:
+    """Return the named jobs on their cluster, with the checks of nodes for which they stand still."""
+    specs = (spec.model_copy(update={"periodic": (*spec.periodic, *pauses)}) for spec in scenario.jobs)
+    return [PlacedJob(site, spec, index) for index, spec in enumerate(specs if pauses else scenario.jobs)]
+
+
+def _examined(scenario: Scenario) -> Prepared:
+    """Work out sources, place, jobs, streams and upkeep in this order, each checked as it is made."""
+    counts = _counts(scenario)
+    sources, merged = build_sources(scenario, counts)
+    _check_pools(scenario)
+    units = _units(scenario, counts)
     site = EmptyCluster.of(scenario, counts, units)
     surplus = surplus_nodes(scenario, counts, units)
     withheld = surplus if scenario.spares.idle == "withhold" else 0
-    if units is not None and withheld:
-        units = units._replace(nodes=units.nodes[: -(withheld // len(units.nodes[0]))])
     pauses, preflight = _checks(scenario)
-    placed = [
-        PlacedJob(site, spec.model_copy(update={"periodic": (*spec.periodic, *pauses)}) if pauses else spec, index)
-        for index, spec in enumerate(scenario.jobs)
-    ]
+    placed = _placed(scenario, site, pauses)
     rates = FailureRates(counts["node"], scenario.warmup + scenario.horizon, repair_of(scenario).success)
     jobs = tuple(_job(scenario, job, sources, rates) for job in placed)
     upkeep = upkeep_of(scenario, site, sources)
     fleet = prepare_streams(scenario, site, sources, rates)
     conditions = _conditions(sources, jobs, fleet.streams, upkeep)
     sources += conditions
-    upkeep = replace(upkeep, repaired=upkeep.repaired and upkeep.repaired + ("",) * len(conditions))
     share = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
-    windows = 0.0 if scenario.width is None else scenario.horizon / scenario.width
     return replace(
         _stated(scenario, counts),
-        units=units,
+        units=units.without(withheld) if units is not None else None,
         sources=tuple(sources),
-        jobs=tuple(
-            replace(job, tenant=tenant, partition=partition)
-            for job, (tenant, partition) in zip(jobs, fleet.jobs or [(0, 0)] * len(jobs), strict=True)
-        ),
+        jobs=tuple(replace(job, tenant=of[0], partition=of[1]) for job, of in zip(jobs, fleet.jobs, strict=False))
+        or jobs,
         merged_intervals=merged,
         withheld=withheld,
         parts=parts_of(scenario, sources),
         preflight=preflight,
-        upkeep=upkeep,
-        expected_events=rates.events(sources, share, windows) + fleet.events,
+        upkeep=replace(upkeep, repaired=upkeep.repaired and upkeep.repaired + ("",) * len(conditions)),
+        expected_events=rates.events(sources, share, scenario.horizon / (scenario.width or math.inf)) + fleet.events,
         streams=fleet.streams,
         tenants=fleet.tenants,
         partitions=fleet.partitions,
@@ -351,22 +379,8 @@ def _check_pick(scenario: Scenario) -> None:
 
 def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource], rates: FailureRates) -> PreparedJob:
     """Return one job, ready to run."""
-    spec, site, spares = placed.spec, placed.site, scenario.spares
-    path: tuple[str | int, ...] = ("jobs", placed.index, "gpus")
-    per_node, total = site.gpus_per_node, site.counts["node"]
-    if spec.gpus % per_node:
-        below = spec.gpus // per_node * per_node
-        nearest = f"{below} or {below + per_node}" if below else str(per_node)
-        raise PathError(path, f"{spec.gpus} GPUs are not a whole number of nodes of {per_node}; nearest: {nearest}")
-    nodes = spec.gpus // per_node
-    if spec.gpus > site.counts["gpu"]:
-        raise PathError(path, f"asks for {spec.gpus} GPUs, but the cluster has {site.counts['gpu']}")
-    if nodes + spares.total > total:
-        raise PathError(
-            path,
-            f"needs {nodes} nodes, but of the cluster's {total} nodes {spares.total} are kept as "
-            f"{'hot ' if spares.total == spares.hot else ''}spares: it could never start",
-        )
+    spec, site, per_node = placed.spec, placed.site, placed.site.gpus_per_node
+    nodes = _nodes_of(scenario, placed)
     step = placed.step(scenario.horizon)
     mtti, detection_mean = rates.interrupts(sources, nodes)
     rare = mtti if scenario.health is None else rates.interrupts(unforeseen(sources), nodes)[0]
@@ -397,6 +411,27 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
         priority=spec.priority,
         qos=spec.qos,
     )
+
+
+def _nodes_of(scenario: Scenario, placed: PlacedJob) -> int:
+    """Return the nodes of a job; refuse parts of nodes, and more than there are beside the spares."""
+    spec, site, spares = placed.spec, placed.site, scenario.spares
+    path: tuple[str | int, ...] = ("jobs", placed.index, "gpus")
+    per_node, total = site.gpus_per_node, site.counts["node"]
+    if spec.gpus % per_node:
+        below = spec.gpus // per_node * per_node
+        nearest = f"{below} or {below + per_node}" if below else str(per_node)
+        raise PathError(path, f"{spec.gpus} GPUs are not a whole number of nodes of {per_node}; nearest: {nearest}")
+    nodes = spec.gpus // per_node
+    if spec.gpus > site.counts["gpu"]:
+        raise PathError(path, f"asks for {spec.gpus} GPUs, but the cluster has {site.counts['gpu']}")
+    if nodes + spares.total > total:
+        raise PathError(
+            path,
+            f"needs {nodes} nodes, but of the cluster's {total} nodes {spares.total} are kept as "
+            f"{'hot ' if spares.total == spares.hot else ''}spares: it could never start",
+        )
+    return nodes
 
 
 def checkpoint_of(

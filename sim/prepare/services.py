@@ -288,7 +288,7 @@ class PreparedService:
         pools = self.pools
         if pools is None:
             return self.carried * self.admitted * (1 - float(self.failover["overhead"]))
-        decoders, readers = _parts(self)
+        decoders, readers = _parts(self, pools)
         return min(decoders.capacity, readers.capacity * float(pools.reading / pools.decoding))
 
     @property
@@ -426,11 +426,10 @@ class _Readers(PreparedService):
         return 1 / self.carried
 
 
-def _parts(service: PreparedService) -> tuple[PreparedService, _Readers]:
+def _parts(service: PreparedService, pools: DisaggregatedPools) -> tuple[PreparedService, _Readers]:
     """Return decoders and readers of a disaggregated service, each as a service of its own."""
-    spec, pools = service.spec, service.pools
-    assert pools is not None
-    assert spec.prefill is not None
+    spec = service.spec
+    assert spec.prefill is not None, "the pool of the readers"
     decoders = replace(service, spec=spec.model_copy(update={"prefill": None}), reader=None)
     # What is left of TTFT: keys and values pass, and the first token waits for half a step and takes one.
     after = float(handover(pools, service.service_requests))
@@ -508,38 +507,12 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
     trace = _trace(spec.demand.file, (*path, "demand", "file")) if spec.demand.file is not None else ()
     requests, rate = _asked(spec, trace)
     site = EmptyCluster.of(scenario, prepared.counts, prepared.units)
-    replica = _replica(site, spec, path)
-    # What was measured under a cap is as slow as it was.
-    replica = (
-        replace(replica, factor=replica.factor / pace_under_cap(replica, requests))
-        if spec.calibration is None
-        else replica
-    )
-    if spec.calibration is not None:
-        point = spec.calibration
-        replica = replace(replica, factor=point.tpot / float(time_per_token(replica, point.batch, requests)))
-    keeps = catalog.serving_recovery()["methods"][spec.recovery.use]["keeps"]
-    shrinks = keeps == "gpus" and _most_lost(replica) > 0 and any(source.fault == "gpu" for source in prepared.sources)
-    if keeps != "nothing" and replica.gpus <= site.gpus_per_node and not shrinks:
-        rule = f"{spec.recovery.use} has nothing to go on with: no failure leaves a part of these replicas; take reload"
-        raise PathError((*path, "recovery", "use"), rule)
-    of_services = sum(service.nodes(site.gpus_per_node) for service in scenario.services)
-    needed = of_services + sum(job.nodes for job in prepared.jobs)
-    if needed + scenario.spares.total > prepared.nodes:
-        rule = (
-            f"the services, jobs and spares need {needed + scenario.spares.total:,} nodes; the cluster has "
-            f"{prepared.nodes:,}"
-        )
-        raise PathError((*path, "replicas"), rule)
-    idle = prepared.nodes - needed - scenario.spares.total if scenario.spares.idle == "serve" else 0
-    reader = None
-    if spec.prefill is not None:
-        _check_size(site, spec.prefill.parallelism, (*path, "prefill", "parallelism"))
-        reader = _sized(replica, spec.prefill.parallelism)
-        if cache_room(reader) <= 0:
-            rule = f"does not fit: {reader.weight_bytes / 1e9:,.0f} GB of weights a GPU; more tensor ranks would help"
-            raise DoesNotFitError((*path, "prefill", "parallelism"), rule)
-    prepared_service = PreparedService(
+    replica = _calibrated(_replica(site, spec, path), spec, requests)
+    _check_recovery(prepared, spec, replica, path)
+    reader_path = (*path, "prefill", "parallelism")
+    spares = _spares(prepared, path)
+    reader = None if spec.prefill is None else _reader(site, replica, spec.prefill.parallelism, reader_path)
+    service = PreparedService(
         spec,
         replica,
         requests if reader is None else requests._replace(hit=1.0),
@@ -548,7 +521,7 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         rate,
         trace,
         site.gpus_per_node,
-        scenario.spares.hot + idle,
+        spares,
         _failing(prepared, spec, replica),
         prepared.warmup + prepared.horizon,
         window_width(prepared.horizon, prepared.windows),
@@ -556,8 +529,46 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         prepared.upkeep.facility.pue if prepared.upkeep.facility is not None else 1.0,
         prepared.seed,
     )
-    _check(prepared_service, path)
-    return prepared_service
+    _check(service, path)
+    return service
+
+
+def _calibrated(replica: Replica, spec: ServiceSpec, requests: Requests) -> Replica:
+    """Return a replica as fast as it was measured; what was measured under a cap is as slow as it was."""
+    point = spec.calibration
+    if point is None:
+        return replace(replica, factor=replica.factor / pace_under_cap(replica, requests))
+    return replace(replica, factor=point.tpot / float(time_per_token(replica, point.batch, requests)))
+
+
+def _check_recovery(prepared: Prepared, spec: ServiceSpec, replica: Replica, path: Keys) -> None:
+    """Refuse a recovery that goes on with a part of a replica of which no failure leaves a part."""
+    keeps = catalog.serving_recovery()["methods"][spec.recovery.use]["keeps"]
+    shrinks = keeps == "gpus" and _most_lost(replica) > 0 and any(source.fault == "gpu" for source in prepared.sources)
+    if keeps != "nothing" and replica.gpus <= prepared.gpus_per_node and not shrinks:
+        rule = f"{spec.recovery.use} has nothing to go on with: no failure leaves a part of these replicas; take reload"
+        raise PathError((*path, "recovery", "use"), rule)
+
+
+def _spares(prepared: Prepared, path: Keys) -> int:
+    """Return the nodes that stand in for failed ones; refuse more replicas than there are nodes for."""
+    scenario = prepared.scenario
+    needed = sum(service.nodes(prepared.gpus_per_node) for service in scenario.services)
+    needed += sum(job.nodes for job in prepared.jobs) + scenario.spares.total
+    if needed > prepared.nodes:
+        rule = f"the services, jobs and spares need {needed:,} nodes; the cluster has {prepared.nodes:,}"
+        raise PathError((*path, "replicas"), rule)
+    return scenario.spares.hot + (prepared.nodes - needed if scenario.spares.idle == "serve" else 0)
+
+
+def _reader(site: EmptyCluster, replica: Replica, layout: ServingLayout, path: Keys) -> Replica:
+    """Return a replica that reads prompts; refuse one whose weights do not fit."""
+    _check_size(site, layout, path)
+    reader = _sized(replica, layout)
+    if cache_room(reader) <= 0:
+        rule = f"does not fit: {reader.weight_bytes / 1e9:,.0f} GB of weights a GPU; more tensor ranks would help"
+        raise DoesNotFitError(path, rule)
+    return reader
 
 
 def _host(prepared: Prepared, replica: Replica) -> float | None:
@@ -696,9 +707,10 @@ def plans_of(prepared: Prepared) -> tuple[ServicePlan, ...]:
 
 def _plan_of(service: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
     """Return a service, ready to serve; attainment is that of a replay, with readers of prompts of one for each."""
-    if service.pools is None:
+    pools = service.pools
+    if pools is None:
         return _plan(service, index, prepared)
-    decoders, readers = (_plan(part, index, prepared) for part in _parts(service))
+    decoders, readers = (_plan(part, index, prepared) for part in _parts(service, pools))
     again = service.again() if decoders.recompute else 0.0
     return replace(decoders, readers=readers, slack=min(decoders.slack, readers.slack), recompute=again)
 
@@ -706,32 +718,19 @@ def _plan_of(service: PreparedService, index: int, prepared: Prepared) -> Servic
 def _plan(service: PreparedService, index: int, prepared: Prepared) -> ServicePlan:
     """Return replicas of one kind, ready to serve."""
     tenants, partitions = ([entry.name for entry in entries] for entries in (prepared.tenants, prepared.partitions))
-    spec, replica, requests, recovery = service.spec, service.replica, service.requests, service.spec.recovery
-    method, failover = service.method, service.failover
+    spec, replica, requests, overload = service.spec, service.replica, service.requests, service.spec.overload
     uses = np.linspace(0.0, service.admitted, _STEPS + 1)
     batches = [service.batch_at(use) for use in uses.tolist()]
-    together, overload, rates = spec.together(service.gpus_per_node), spec.overload, _rates(service)
+    together = spec.together(service.gpus_per_node)
     waits = overload is not None and overload.use == "queue"
-    gpus = replica.gpus * together
-    detections = [source.detection.mean_value for source in prepared.sources if source.detection is not None]
     alone = float(prefill(replica, requests.input, spec.hit)) / replica.data
     alone += 1.5 * float(decode(replica, 1.0, requests.context).total)
-    return ServicePlan(
+    plan = ServicePlan(
         name=spec.name,
         index=index,
         replicas=spec.replicas,
         together=together,
-        stream=PreparedStream(
-            name=spec.name,
-            index=index,
-            arrivals=_none,
-            saves={
-                replica.gpus * count: SavePlan(math.inf, JobOverhead(), JobOverhead())
-                for count in range(1, together + 1)
-            },
-            detection=float(np.mean(detections)) if detections else 0.0,
-            gpus={gpus: 1.0},
-        ),
+        stream=_gangs(spec.name, index, replica.gpus, together, prepared),
         nodes=service.nodes,
         gpus=replica.gpus,
         priority=spec.priority,
@@ -746,22 +745,45 @@ def _plan(service: PreparedService, index: int, prepared: Prepared) -> ServicePl
         whole=float(service.service_requests.whole),
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
-        rates=rates,
+        rates=_rates(service),
         patience=overload.patience * (1 + overload.retries * overload.cancel) if overload and waits else 0.0,
         asks=1 + overload.retries if overload and not overload.cancel else 0,
+        scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
+        upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
+    )
+    return _recovering(plan, service)
+
+
+def _gangs(name: str, index: int, gpus: int, together: int, prepared: Prepared) -> PreparedStream:
+    """Return what replicas of some GPUs, several on a node, are to the queue: jobs without an end."""
+    detections = [source.detection.mean_value for source in prepared.sources if source.detection is not None]
+    return PreparedStream(
+        name=name,
+        index=index,
+        arrivals=_none,
+        saves={gpus * count: SavePlan(math.inf, JobOverhead(), JobOverhead()) for count in range(1, together + 1)},
+        detection=float(np.mean(detections)) if detections else 0.0,
+        gpus={gpus * together: 1.0},
+    )
+
+
+def _recovering(plan: ServicePlan, service: PreparedService) -> ServicePlan:
+    """Return replicas with what they do, and what becomes of their requests, when one of them fails."""
+    recovery, method, failover = service.spec.recovery, service.method, service.failover
+    reads = isinstance(service, _Readers)
+    return replace(
+        plan,
         load=service.failing.weights,
         start=recovery.start,
         interruption=service.interruption,
         keeps_nodes=method["keeps"] != "nothing",
-        most_lost=_most_lost(replica) if method["keeps"] == "gpus" else 0,
+        most_lost=_most_lost(service.replica) if method["keeps"] == "gpus" else 0,
         has_standby="interruption" in method,
         warm_time=recovery.warm.time,
         warm_speed=recovery.warm.speed,
-        loses=spec.failover.use == "fail",
-        begins_anew=not failover["tokens"] or isinstance(service, _Readers),
-        recompute=service.again() if failover["prefill"] or isinstance(service, _Readers) else 0.0,
-        scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
-        upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
+        loses=service.spec.failover.use == "fail",
+        begins_anew=not failover["tokens"] or reads,
+        recompute=service.again() if failover["prefill"] or reads else 0.0,
     )
 
 
@@ -794,22 +816,37 @@ def _rates(service: PreparedService) -> RequestRates:
 
 def _check(service: PreparedService, path: Keys) -> None:
     """Refuse a model that does not fit, an SLO that no batch meets, and demand beyond capacity."""
+    _check_memory(service, path)
+    _check_slo(service, path)
+    _check_room(service, path)
+    if service.spec.overload is None:
+        _check_demand(service, path)
+
+
+def _check_memory(service: PreparedService, path: Keys) -> None:
+    """Refuse a model that does not fit, or leaves no room for a request."""
+    replica = service.replica
+    if service.largest >= 1:
+        return
+    need = service.requests.input + max(service.requests.longest, service.requests.output)
+    room = cache_room(replica)
+    if room <= 0:
+        rule = (
+            f"does not fit: {replica.weight_bytes / 1e9:,.0f} GB of weights a GPU, and "
+            f"{(replica.engine.memory * replica.chip.memory - replica.engine.reserved) / 1e9:,.0f} GB for them; "
+            "more tensor ranks or a narrower precision would help"
+        )
+    else:
+        rule = (
+            f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens; "
+            "more tensor ranks or kv: fp8 would help"
+        )
+    raise DoesNotFitError((*path, "parallelism"), rule)
+
+
+def _check_slo(service: PreparedService, path: Keys) -> None:
+    """Refuse an SLO that no batch, or no load, meets."""
     spec, replica = service.spec, service.replica
-    if service.largest < 1:
-        need = service.requests.input + max(service.requests.longest, service.requests.output)
-        room = cache_room(replica)
-        if room <= 0:
-            rule = (
-                f"does not fit: {replica.weight_bytes / 1e9:,.0f} GB of weights a GPU, and "
-                f"{(replica.engine.memory * replica.chip.memory - replica.engine.reserved) / 1e9:,.0f} GB for them; "
-                "more tensor ranks or a narrower precision would help"
-            )
-        else:
-            rule = (
-                f"leaves {room / 1e9:.1f} GB a GPU for keys and values, too little for {need:,.0f} tokens; "
-                "more tensor ranks or kv: fp8 would help"
-            )
-        raise DoesNotFitError((*path, "parallelism"), rule)
     if service.within < 1:
         best = float(time_per_token(replica, 1.0, service.requests))
         rule = f"no batch meets it: one sequence alone takes {best * 1e3:.1f} ms a token; more tensor ranks would help"
@@ -822,24 +859,27 @@ def _check(service: PreparedService, path: Keys) -> None:
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)
-    _check_room(service, path)
+
+
+def _check_demand(service: PreparedService, path: Keys) -> None:
+    """Refuse demand beyond what replicas admit."""
+    spec, pools, rates = service.spec, service.pools, _rates(service)
     most = spec.replicas if spec.scale is None else max(spec.replicas, spec.scale.max)
-    rates = _rates(service)
     peak = rates.rate * max(rates.factors) * (1 + max(rates.growth, 0.0)) ** (service.horizon / YEAR)
     if service.trace:
         peak = rates.rate  # its bursts are for the replay
-    if spec.overload is None and peak > most * service.capacity:
+    capacity = service.capacity
+    if peak <= most * capacity:
+        return
+    rule = f"{peak:,.4g} requests per s are more than the {most * capacity:,.4g} that {most:,} replicas admit"
+    rule += f"; {math.ceil(peak / capacity):,} would, or say overload: reject or queue"
+    if pools is not None and capacity < _parts(service, pools)[0].capacity:
+        enough = math.ceil(peak * float(pools.reading) / (most * capacity))
         rule = (
-            f"{peak:,.4g} requests per s are more than the {most * service.capacity:,.4g} that {most:,} replicas admit"
+            f"{peak:,.4g} requests per s are more than the {most * capacity:,.4g} whose prompts "
+            f"{pools.reading:,} prefill replicas read; {enough:,} would, or say overload: reject or queue"
         )
-        rule += f"; {math.ceil(peak / service.capacity):,} would, or say overload: reject or queue"
-        if pools is not None and service.capacity < _parts(service)[0].capacity:
-            enough = math.ceil(peak * float(pools.reading) / (most * service.capacity))
-            rule = (
-                f"{peak:,.4g} requests per s are more than the {most * service.capacity:,.4g} whose prompts "
-                f"{pools.reading:,} prefill replicas read; {enough:,} would, or say overload: reject or queue"
-            )
-        raise PathError((*path, "demand"), rule)
+    raise PathError((*path, "demand"), rule)
 
 
 def _check_room(service: PreparedService, path: Keys) -> None:

@@ -15,7 +15,7 @@ from ettrick.sim.scenario.model import Execution, Parallelism, Work
 from ettrick.sim.steps import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
@@ -227,15 +227,14 @@ class PlacedJob:
             return None
         machine = self.machine(work.shape, self.site.links(place, self.chip, work.ulysses))
         plan = steps.StepPlan(work, machine, sigma=widened(machine.shares.sigma, work.gpus))
-        return plan if spec.calibration is None else self._calibrated(plan, spec.calibration)
+        if spec.calibration is None or spec.batch is None or spec.parallelism is None:
+            return plan
+        return self._calibrated(plan, spec.calibration, spec.batch, spec.parallelism)
 
-    def _calibrated(self, plan: StepPlan, row: Calibration) -> StepPlan:
+    def _calibrated(self, plan: StepPlan, row: Calibration, batch: GlobalBatch, layout: Parallelism) -> StepPlan:
         """Return a plan scaled by what a measured step took over what the step-time model says of it."""
-        spec = self.spec
-        assert spec.batch is not None, "a planned job has a batch"
-        assert spec.parallelism is not None, "a planned job has a layout"
-        layout = row.parallelism or spec.parallelism
-        work = self.workload(plan.work.shape, row.batch or spec.batch, layout, row.execution or spec.execution)
+        layout = row.parallelism or layout
+        work = self.workload(plan.work.shape, row.batch or batch, layout, row.execution or self.spec.execution)
         for size, rule in steps.problems(work):
             raise PathError(("jobs", self.index, "calibration", *_FIELD_OF.get(size, ("parallelism", size))), rule)
         links = plan.machine.links
@@ -323,28 +322,35 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
         warnings.append(f"a measured {what} holds what slow nodes cost; {names} would count it twice")
     if job.step_time == 0 and spec.model is not None:
         warnings.append(f"no time of a step; the step-time model would give it, but lacks {spec.lacks}")
-    if plan is not None and plan.work.shape.recurrent and plan.work.shape.mixer is None:
-        warnings.append(
+    if plan is not None:
+        warnings += _plan_warnings(spec, job, plan)
+    return [f"job '{spec.name}': {line}" for line in warnings]
+
+
+def _plan_warnings(spec: JobSpec, job: PreparedJob, plan: StepPlan) -> Iterator[str]:
+    """Yield what to know about a step that is modelled."""
+    if plan.work.shape.recurrent and plan.work.shape.mixer is None:
+        yield (
             f"{plan.work.shape.recurrent} layers with linear attention have the matrices of attention; model.mixer "
             "states those of gated DeltaNet or state spaces"
         )
-    if plan is not None and not job.is_measured:
-        chip, shares, (low, high) = plan.machine.chip, plan.machine.shares, plan.band90
-        if shares.basis != "fitted" and spec.calibration is None:
-            basis = "announced or stated numbers" if chip.announced else f"data sheets and assumptions ({shares.basis})"
-            warnings.append(
-                f"steps of {chip.title} at {spec.precision} have not been measured: that of {job.step_time:,.3g} s "
-                f"rests on {basis} and may take {low:,.3g} to {high:,.3g} s"
-            )
-        if plan.is_far:
-            warnings.append(
-                f"the calibration is {plan.scale:,.3g} times what the step-time model says: another step was measured, "
-                "or it was executed in another way"
-            )
-        if 1 < plan.crowding <= SLACK:
-            need, memory = plan.memory.total / 1e9, chip.memory / 1e9
-            warnings.append(f"by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit")
-    return [f"job '{spec.name}': {line}" for line in warnings]
+    if job.is_measured:
+        return
+    chip, shares, (low, high) = plan.machine.chip, plan.machine.shares, plan.band90
+    if shares.basis != "fitted" and spec.calibration is None:
+        basis = "announced or stated numbers" if chip.announced else f"data sheets and assumptions ({shares.basis})"
+        yield (
+            f"steps of {chip.title} at {spec.precision} have not been measured: that of {job.step_time:,.3g} s "
+            f"rests on {basis} and may take {low:,.3g} to {high:,.3g} s"
+        )
+    if plan.is_far:
+        yield (
+            f"the calibration is {plan.scale:,.3g} times what the step-time model says: another step was measured, "
+            "or it was executed in another way"
+        )
+    if 1 < plan.crowding <= SLACK:
+        need, memory = plan.memory.total / 1e9, chip.memory / 1e9
+        yield f"by our count it needs {need:,.1f} GB on GPUs of {memory:,.0f} GB: it may not fit"
 
 
 def _broken(case: PlacedJob) -> list[str]:
@@ -364,11 +370,10 @@ def _low_mfu(job: PreparedJob) -> list[str]:
     if job.mfu is None or job.mfu >= _LOW:
         return []
     line = f"an MFU of {100 * job.mfu:.2g} % is low"
+    if job.plan is None:
+        return [line]
     if job.is_measured:
-        return [
-            line + (f"; the step-time model says {100 * replace(job.plan, scale=1.0).mfu:.2g} %" if job.plan else "")
-        ]
-    assert job.plan is not None, "what is not stated is modelled"
+        return [f"{line}; the step-time model says {100 * replace(job.plan, scale=1.0).mfu:.2g} %"]
     terms = job.plan.breakdown._asdict()
     lost = max((name for name in terms if name not in _USEFUL), key=terms.__getitem__)
     what = f"{lost} groups" if lost in ("tensor", "context", "expert", "pipeline", "data") else lost
@@ -430,12 +435,12 @@ def relative_capacity(cluster: ClusterSpec, precision: str) -> float:
 
 def work_time(spec: JobSpec, step_time: float) -> float:
     """Return how long the work of a job takes without any loss [s]; infinite for a job that never ends."""
-    if not isinstance(spec.work, Work):
-        return math.inf
-    if spec.work.time is not None:
-        return spec.work.time
-    if spec.work.steps is not None:
-        return spec.work.steps * step_time
-    assert spec.work.tokens is not None
-    assert spec.batch is not None
-    return spec.work.tokens / spec.batch.tokens * step_time
+    work = spec.work
+    if isinstance(work, Work):
+        if work.time is not None:
+            return work.time
+        if work.steps is not None:
+            return work.steps * step_time
+        if work.tokens is not None and spec.batch is not None:
+            return work.tokens / spec.batch.tokens * step_time
+    return math.inf
