@@ -51,7 +51,7 @@ ENGINE = (
     ("JobPhases.settle", "job.nodes_per_replica - len(group.missing))", "job.nodes_per_replica)"),
     ("JobPhases.settle", "(1.0 - pace_of_nodes) * share", "(1.0 - job.speed) * share"),
     ("JobPhases.stop", "job.state = job.unsaved", "job.state = job.state"),
-    ("JobPhases._stall", "job.excess += step.excess", "job.excess -= step.excess"),
+    ("JobPhases._phase", "job.excess += step.excess", "job.excess -= step.excess"),
     ("JobPhases._begin_run", "group.incident = 0", "group.incident = group.incident"),
     ("Interruptions.hit", "job.main in groups and job.main.is_running(now)", "job.main in groups"),
     ("Interruptions._hit_group", " and group.job.checkpoint.save_time() <= failure.notice", ""),
