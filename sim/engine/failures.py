@@ -672,15 +672,12 @@ class Rollouts:
 
     def _change(self, progress: _Progress, nodes: Sequence[int]) -> None:
         """Change nodes now, or at the next interruption of their job."""
-        now_nodes = []
-        for node in nodes:
-            group = self.cluster.group[node]
-            if progress.plan.mode == "at_interruption" and group is not None and group.job.holding:
-                progress.pending.add(node)
-            else:
-                now_nodes.append(node)
-        progress.changed.update(now_nodes)
-        self._take_out(progress, tuple(now_nodes), 0)
+        waits = progress.plan.mode == "at_interruption"
+        due = {node for node in nodes if waits and self._owner(node) is not None}
+        free = tuple(node for node in nodes if node not in due)
+        progress.pending.update(due)
+        progress.changed.update(free)
+        self._take_out(progress, free, 0)
 
     def _take_out(self, progress: _Progress, nodes: tuple[int, ...], number: int) -> None:
         """Take nodes out of service; what is down anyway is changed there."""
@@ -695,7 +692,7 @@ class Rollouts:
         """Return the plan of an interrupted job that begins at `start` [s], with the change of its nodes before it."""
         stalls: list[Stall] = []
         for progress in self.all:
-            due = [node for node in progress.pending if self._belongs(node, job)]
+            due = [node for node in progress.pending if self._owner(node) is job]
             if due:
                 progress.pending.difference_update(due)
                 progress.changed.update(due)
@@ -717,17 +714,14 @@ class Rollouts:
     def change_free(self) -> None:
         """Change nodes that have left the job whose interruption they waited for."""
         for progress in self.all:
-            free = [node for node in progress.pending if not self._is_held(node)]
+            free = [node for node in progress.pending if self._owner(node) is None]
             if free:
                 progress.pending.difference_update(free)
                 progress.changed.update(free)
                 self._take_out(progress, tuple(sorted(free)), 0)
                 self._watch(progress, self.kernel.now + progress.plan.duration)
 
-    def _belongs(self, node: int, job: Job) -> bool:
+    def _owner(self, node: int) -> Job | Allocation | None:
+        """Return the job that holds a node, if any."""
         group = self.cluster.group[node]
-        return group is not None and group.job is job and job.holding
-
-    def _is_held(self, node: int) -> bool:
-        group = self.cluster.group[node]
-        return group is not None and group.job.holding
+        return group.job if group is not None and group.job.holding else None

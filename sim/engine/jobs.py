@@ -17,17 +17,7 @@ from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, SharedStores, StepCounter
 from ettrick.sim.engine.result import NO_FLEET
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint
-from ettrick.sim.policies.contracts import (
-    Acquire,
-    Background,
-    Bucket,
-    Evict,
-    Requeue,
-    Restore,
-    Run,
-    Save,
-    Stall,
-)
+from ettrick.sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Save, Stall
 from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.policies.recovery.base import check_plan
 

@@ -419,10 +419,7 @@ class WholeUnits:
         place = cluster.place[node]
         if place == NodeState.MATE:
             return
-        mate = next(
-            (peer for peer in self.nodes[index] if cluster.place[peer] == NodeState.MATE and peer != node),
-            -1,
-        )
+        mate = next((peer for peer in self.nodes[index] if cluster.place[peer] == NodeState.MATE and peer != node), -1)
         if mate < 0:
             self.tear(node, now)
             return

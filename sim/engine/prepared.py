@@ -484,21 +484,21 @@ class Prepared:
     nodes: int
     gpus_per_node: int
     reserves: Mapping[str, SparePool]
-    units: AllocationUnits | None
     horizon: float
     warmup: float
     windows: float | None
     stationary: bool
     seed: int
-    sources: tuple[FailureSource, ...]
     slots_per_node: Mapping[str, int]
-    blast: Mapping[str, tuple[Any, Any]]
-    jobs: tuple[PreparedJob, ...]
     repair: AnyRepair
     recovery: AnyRecovery
     scheduler: AnyScheduler
-    merged_intervals: int
     counts: Mapping[str, int]
+    units: AllocationUnits | None = None
+    sources: tuple[FailureSource, ...] = ()
+    blast: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    jobs: tuple[PreparedJob, ...] = ()
+    merged_intervals: int = 0
     network: FabricView | None = None
     capacity: float = 1.0
     packed_by: tuple[int, ...] = ()

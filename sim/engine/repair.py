@@ -137,13 +137,7 @@ class Repair:
     jobs: JobPhases
 
     def __init__(
-        self,
-        prepared: Prepared,
-        replication: int,
-        kernel: Environment,
-        cluster: Cluster,
-        *,
-        keeps_log: bool,
+        self, prepared: Prepared, replication: int, kernel: Environment, cluster: Cluster, *, keeps_log: bool
     ) -> None:
         self.strategy = strategy = prepared.repair
         self.shelves = [

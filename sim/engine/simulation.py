@@ -141,7 +141,7 @@ class Simulation:
         rank_all: dict[str, Callable[[list[int]], list[float]]] = {
             "random": lambda nodes: rng.uniform(
                 key, np.array(nodes, dtype=np.int64), np.fromiter(entries, np.int64, len(nodes))
-            ).tolist(),
+            ).tolist()
         }
         if pick in ranks:
             self.cluster.rank_by(ranks[pick], rank_all.get(pick))

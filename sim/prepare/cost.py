@@ -63,9 +63,8 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
 
 def _check_cost(scenario: Scenario, cost: CostSpec, site: EmptyCluster, facility: Facility | None) -> None:
     """Refuse prices of what is not known, not shared or not there."""
-    if cost.energy is not None and facility is None:
-        rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
-        raise PathError(("cost", "energy"), rule)
+    if cost.energy is not None:
+        _check_known(facility, ("cost", "energy"))
     if cost.allocation is None and len(scenario.jobs) > 1:
         rule = f"is shared by {len(scenario.jobs)} jobs: say how with allocation: requested or allocation: gpus"
         raise PathError(("cost",), rule)
@@ -73,6 +72,13 @@ def _check_cost(scenario: Scenario, cost: CostSpec, site: EmptyCluster, facility
     for part in cost.repair:
         if part not in parts:
             raise PathError(("cost", "repair", part), catalog.unknown("part", part, parts))
+
+
+def _check_known(facility: Facility | None, path: tuple[str, ...]) -> None:
+    """Refuse what needs the power of a node where that is not known."""
+    if facility is None:
+        rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
+        raise PathError(path, rule)
 
 
 def power_warnings(scenario: Scenario, upkeep: PowerAndCost) -> Iterator[str]:
@@ -104,9 +110,8 @@ def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -
     power = scenario.power or PowerSpec.model_validate({})
     prices = scenario.cost.energy_profile if scenario.cost is not None else None
     stated = {name for name in ("cap", "rack_cap", "curtail", "ramp_per_minute", "carbon") if getattr(power, name)}
-    if stated and facility is None:
-        rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
-        raise PathError(("power", min(stated)), rule)
+    if stated:
+        _check_known(facility, ("power", min(stated)))
     boards = _boards(site, scenario)
     if not stated and power.ambient is None and prices is None and boards == 1:
         return ()

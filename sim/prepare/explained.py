@@ -34,12 +34,7 @@ STAGES: dict[str, dict[str, _Who]] = {
     "narrow": {"stop": "swapped", "launch": "swapped", "requeue": "swapped"},
     "redundant": {"reconfigure": "swapped", "initialize": "replica", "catch_up": "replica", "rejoin": "swapped"},
     "restart-smaller": {"stop": "job", "launch": "job", "rejoin": "swapped", "requeue": "job", "start_up": "start"},
-    "shrink-rejoin": {
-        "reconfigure": "swapped",
-        "initialize": "replica",
-        "catch_up": "replica",
-        "rejoin": "swapped",
-    },
+    "shrink-rejoin": {"reconfigure": "swapped", "initialize": "replica", "catch_up": "replica", "rejoin": "swapped"},
     "standby": {"recovery": "swapped", "selection": "swapped"},
 }
 

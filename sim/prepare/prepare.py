@@ -22,14 +22,7 @@ from ettrick.sim.policies.checkpoint import Pause
 from ettrick.sim.policies.recovery import Ladder as LadderOfRungs
 from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.prepare.cost import power_warnings, upkeep_of
-from ettrick.sim.prepare.failures import (
-    FailureRates,
-    build_sources,
-    failure_warnings,
-    parts_of,
-    repair_of,
-    unforeseen,
-)
+from ettrick.sim.prepare.failures import FailureRates, build_sources, failure_warnings, parts_of, repair_of, unforeseen
 from ettrick.sim.prepare.placement import (
     EmptyCluster,
     layout_warnings,
@@ -39,14 +32,7 @@ from ettrick.sim.prepare.placement import (
     whole_units,
 )
 from ettrick.sim.prepare.services import plans_of, services_of
-from ettrick.sim.prepare.step import (
-    PlacedJob,
-    check_memory,
-    pool_paces,
-    relative_capacity,
-    step_warnings,
-    work_time,
-)
+from ettrick.sim.prepare.step import PlacedJob, check_memory, pool_paces, relative_capacity, step_warnings, work_time
 from ettrick.sim.prepare.streams import prepare_streams
 from ettrick.sim.scenario.fields import PathError, RuleError
 from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork
@@ -61,7 +47,11 @@ if TYPE_CHECKING:
     from ettrick.sim.steps.hardware import Precision
 
 _last: Prepared | None = None
-"""What was examined last: who has loaded a scenario prepares it next."""
+"""What was examined last: who has loaded a scenario prepares it next.
+
+To examine it anew takes 1 to 9 ms of the shipped scenarios, in a sweep for each point, and a replication of one of them
+in machine code less than 1 ms.
+"""
 
 
 def prepare(scenario: Scenario) -> Prepared:
@@ -239,21 +229,16 @@ def _stated(scenario: Scenario, counts: Mapping[str, int]) -> Prepared:
         nodes=counts["node"],
         gpus_per_node=counts["gpu"] // counts["node"],
         reserves=_reserves(scenario),
-        units=None,
         horizon=scenario.horizon,
         warmup=scenario.warmup,
         windows=scenario.width,
         targets=_targets(scenario),
         stationary=scenario.initial == "stationary",
         seed=scenario.seed,
-        sources=(),
         slots_per_node={part: slots_per_node(part, counts) for part in OF_ONE_NODE},
-        blast={},
-        jobs=(),
         repair=repair_of(scenario),
         recovery=scenario.recovery,
         scheduler=scenario.scheduler,
-        merged_intervals=0,
         counts=counts,
         capacity=relative_capacity(scenario.cluster, _precision(scenario)),
         engine=scenario.engine or "auto",

@@ -483,7 +483,7 @@ def _drawn(seed: int, name: str, replicas: int, input_: Lengths, output: Lengths
 
 
 _last: tuple[Prepared, tuple[PreparedService, ...]] | None = None
-"""The services of the scenario that was examined last."""
+"""The services of the scenario that was examined last: loading asks for them, then preparing, 30 to 40 ms each time."""
 
 
 def services_of(prepared: Prepared) -> tuple[PreparedService, ...]:
