@@ -81,7 +81,7 @@ def describe_service(service: PreparedService, price: float | None) -> Explained
         admission=replica.engine.admission,
         readers=None if service.pools is None else _readers(service.pools, service),
         speculated_tokens=speculated(replica.draft, replica.accept),
-        prefill_s=float(prefill(service.reader or replica, service.service_requests.input, service.service_requests.hit)),
+        prefill_s=float(prefill(service.reader or replica, service.mean_request.input, service.mean_request.hit)),
         input_tokens=requests.input,
         output_tokens=requests.output,
         tpot_terms_s={
@@ -106,7 +106,7 @@ def describe_service(service: PreparedService, price: float | None) -> Explained
 
 
 def _readers(pools: DisaggregatedPools, service: PreparedService) -> PrefillSummary:
-    reader, request = pools.readers, service.service_requests
+    reader, request = pools.readers, service.mean_request
     carried = float(pools.reading * reading_rate(reader, request))
     return PrefillSummary(
         replicas=int(pools.reading),
@@ -180,7 +180,9 @@ def _drawn(service: PreparedService, batch: float, rate: float) -> float | None:
         return drawn
     # A prefill draws the power of the board; a reader without work the intercept of the law.
     least = replica.by_generation(replica.constants.power)[0]
-    busy = min(rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, service.service_requests)), 1.0)
+    busy = min(
+        rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, service.mean_request)), 1.0
+    )
     reader = replica.chip.power * (least + (1 - least) * busy)
     readers = service.gpus - service.spec.replicas * replica.gpus
     return drawn + (reader - drawn) * readers / service.gpus
@@ -290,7 +292,7 @@ def _sized(service: PreparedService, gpus: int) -> Iterator[PreparedService]:
     yield from fitting
     if service.pools is None:
         return
-    request = service.service_requests
+    request = service.mean_request
 
     def read(reader: PreparedService) -> float:
         alone = float(prefill(reader.replica, request.input, request.hit)) / reader.replica.data

@@ -116,7 +116,7 @@ class PreparedService:
         A replica.
     requests
         Mean request of such a replica: with readers its prompts are all in the cache.
-    service_requests
+    mean_request
         Mean request of the service.
     reader
         A replica that reads prompts, where others than `replica` do.
@@ -143,7 +143,7 @@ class PreparedService:
     spec: ServiceSpec
     replica: Replica
     requests: Requests
-    service_requests: Requests
+    mean_request: Requests
     reader: Replica | None
     rate: float
     trace: tuple[Request, ...]
@@ -190,7 +190,7 @@ class PreparedService:
         pools = self.pools
         if pools is None:
             return self.largest
-        rate = float(reading_rate(pools.readers, self.service_requests) * pools.reading / pools.decoding)
+        rate = float(reading_rate(pools.readers, self.mean_request) * pools.reading / pools.decoding)
         return min(batch_of_load(self.replica, self.requests, rate), self.largest)
 
     @property
@@ -227,7 +227,7 @@ class PreparedService:
     def again(self) -> float:
         """Return the time of a replica to read prompt and tokens so far of a request in flight [s]."""
         reader, pools = self.reader or self.replica, self.pools
-        time = float(prefill(reader, self.service_requests.context)) / reader.data
+        time = float(prefill(reader, self.mean_request.context)) / reader.data
         # Readers do it: of the service it takes as much as if decoders stood still for this time.
         return time if pools is None else time * float(pools.decoding) / float(pools.reading)
 
@@ -373,7 +373,7 @@ class PreparedService:
         # One reader has another share of the same requests: in the same order, with time stretched to its own rate.
         scale = float(pools.reading / pools.decoding)
         prompts = [request._replace(arrival=request.arrival * scale, output=1) for request in requests]
-        read = replay(pools.readers, prompts, hit=self.spec.hit).ttft + float(handover(pools, self.service_requests))
+        read = replay(pools.readers, prompts, hit=self.spec.hit).ttft + float(handover(pools, self.mean_request))
         return replace(served, first=served.first + read, last=served.last + read)
 
     def settled(self, load: float) -> Served:
@@ -399,7 +399,7 @@ class PreparedService:
             weights=weights,
         )
         reader = None if readers is None else _sized(self.replica, readers[0])
-        requests = self.service_requests if reader is None else self.service_requests._replace(hit=1.0)
+        requests = self.mean_request if reader is None else self.mean_request._replace(hit=1.0)
         return replace(self, spec=spec, replica=replica, requests=requests, reader=reader, failing=failing)
 
 
@@ -409,7 +409,7 @@ class _Readers(PreparedService):
     @cached_property
     def carried(self) -> float:
         """Prompts that a reader reads [1/s]."""
-        return float(reading_rate(self.replica, self.service_requests))
+        return float(reading_rate(self.replica, self.mean_request))
 
     def batch_at(self, use: float) -> float:
         """Return the prompts that a reader has: those of M/D/1 at each of its ranks [-]."""
@@ -432,7 +432,7 @@ def _parts(service: PreparedService, pools: DisaggregatedPools) -> tuple[Prepare
     assert spec.prefill is not None, "the pool of the readers"
     decoders = replace(service, spec=spec.model_copy(update={"prefill": None}), reader=None)
     # What is left of TTFT: keys and values pass, and the first token waits for half a step and takes one.
-    after = float(handover(pools, service.service_requests))
+    after = float(handover(pools, service.mean_request))
     after += 1.5 * float(decode(service.replica, service.within, service.requests.context).total)
     demand = spec.demand
     if demand.output is not None:
@@ -444,13 +444,13 @@ def _parts(service: PreparedService, pools: DisaggregatedPools) -> tuple[Prepare
         "prefill": None,
         "slo": spec.slo.model_copy(update={"ttft": max(spec.slo.ttft - after, 1e-9)}),
     }
-    prompts = service.service_requests._replace(output=1.0, whole=1.0)
+    prompts = service.mean_request._replace(output=1.0, whole=1.0)
     weights = _weights_time(spec, pools.readers, service.gpus_per_node)
     parts = {field.name: getattr(service, field.name) for field in fields(service)} | {
         "spec": spec.model_copy(update=changes),
         "replica": pools.readers,
         "requests": prompts,
-        "service_requests": prompts,
+        "mean_request": prompts,
         "reader": None,
         "trace": tuple(request._replace(output=1) for request in service.trace),
         "failing": service.failing._replace(weights=weights),
@@ -742,7 +742,7 @@ def _plan(service: PreparedService, index: int, prepared: Prepared) -> ServicePl
         attainment=tuple(service.attained(uses).tolist()),
         doubt=tuple(service.doubt(uses).tolist()),
         output=requests.output,
-        whole=float(service.service_requests.whole),
+        whole=float(service.mean_request.whole),
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
         rates=_rates(service),
@@ -853,9 +853,9 @@ def _check_slo(service: PreparedService, path: Keys) -> None:
         raise PathError((*path, "slo", "tpot"), rule)
     # Of several ranks of data-parallel attention, all help with a prompt that is alone.
     reader, pools = service.reader or replica, service.pools
-    alone = float(prefill(reader, service.service_requests.input, spec.hit)) / reader.data
+    alone = float(prefill(reader, service.mean_request.input, spec.hit)) / reader.data
     alone += float(decode(replica, 1.0, service.requests.context).total)
-    alone += 0.0 if pools is None else float(handover(pools, service.service_requests))
+    alone += 0.0 if pools is None else float(handover(pools, service.mean_request))
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)

@@ -305,12 +305,12 @@ def test_readers_take_prompts_from_decoders() -> None:
     assert float(time_per_token(found.replica, 64.0, found.requests)) == pytest.approx(
         float(decode(plain.replica, 64.0, plain.requests.context).total)
     )
-    read = float(reading_rate(found.pools.readers, found.service_requests)) * 27
+    read = float(reading_rate(found.pools.readers, found.mean_request)) * 27
     assert found.carried * 40 == pytest.approx(read, rel=1e-6)
     assert found.within < found.unfed_batch
     low, high = (found.settled(load) for load in (0.3, 0.95))
-    assert low.ttft.mean() > float(prefill(found.pools.readers, found.service_requests.input)) + float(
-        handover(found.pools, found.service_requests)
+    assert low.ttft.mean() > float(prefill(found.pools.readers, found.mean_request.input)) + float(
+        handover(found.pools, found.mean_request)
     )
     assert high.ttft.mean() > 5 * low.ttft.mean()
     assert high.tpot.mean() < 1.2 * low.tpot.mean()
