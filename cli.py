@@ -22,7 +22,9 @@ from ettrick.analysis.commands.terminal import (
     Commands,
     OutputFolder,
     complain,
+    in_a_line,
     load_scenario,
+    most_events,
     refuse,
     refuse_to_write,
     say,
@@ -90,24 +92,11 @@ for command in (
 
 @app.command()
 def trace(
-    scenario: options.ScenarioArgument,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file: .json, or .json.gz to compress it.")
-    ] = None,
-    logs: Annotated[
-        Path | None,
-        typer.Option("--logs", metavar="DIR", help="Write the logs that its cluster would leave, for fit and track."),
-    ] = None,
-    set_: options.SetOption = None,
-    seed: options.SeedOption = None,
-    replication: Annotated[int, typer.Option(metavar="N", help="Which replication, counted from 0.", min=0)] = 0,
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Leave out what is before it, such as 36 h.")
-    ] = None,
-    last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out what is behind it.")] = None,
-    overwrite: options.ReplaceOption = False,
+    scenario: options.ScenarioArgument, out: options.TimelineOption = None, logs: options.LogsOption = None,
+    set_: options.SetOption = None, seed: options.SeedOption = None, replication: options.ReplicationOption = 0,
+    first: options.FromOption = None, last: options.ToOption = None, overwrite: options.ReplaceOption = False,
     yes: options.YesOption = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write one replication as a timeline for ui.perfetto.dev.
 
     It has jobs, phases, failures, nodes and counters.
@@ -128,13 +117,11 @@ def trace(
 
     prepared = sim.prepare(described)
     warn(prepared.warnings)
-    most = math.inf if yes else sim.MOST_EVENTS
-    try:
+    with in_a_line(sim.WorkError, timeline.TimelineError):
+        most = most_events(yes=yes)
         result = sim.run(prepared, replication, keeps_log=True, keeps_timeline=True, most_events=most)
         if out is not None:
             write(out, timeline.encoded(timeline.chrome_trace(prepared, result, window), out))
-    except (sim.WorkError, timeline.TimelineError) as error:
-        refuse(str(error))
     if logs is not None:
         from ettrick.analysis.logs import export
 
@@ -181,44 +168,12 @@ def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) ->
 
 @app.command()
 def layouts(
-    scenario: options.ScenarioArgument,
-    set_: options.SetOption = None,
-    job: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which job or service; without it, the first.")
-    ] = None,
-    gpus: Annotated[
-        int | None, typer.Option(metavar="N", help="GPUs of the job; without it, those that it asks for.")
-    ] = None,
-    top: Annotated[int, typer.Option(metavar="N", help="How many layouts to show.", min=1)] = 20,
-    sort: Annotated[
-        Literal["goodput", "step", "gpu", "power", "money"] | None,
-        typer.Option(
-            help="Best first: by tokens of a day that survive failures, which is the default where a closed form says "
-            "how many, or by the time of a step. Of a service: tokens per GPU, power or money against those of a user."
-        ),
-    ] = None,
-    any_tensor: Annotated[
-        bool, typer.Option("--any-tensor", help="Also tensor groups larger than a scale-up domain.")
-    ] = False,
-    try_parameters: Annotated[
-        bool, typer.Option("--try-parameters", help="Also divide parameters among replicas (FSDP, ZeRO-3).")
-    ] = False,
-    try_options: Annotated[
-        bool,
-        typer.Option(
-            "--try-options",
-            help="Also ZeRO-2, zero-bubble schedules, recomputation of norms and activations alone, and up to 110 % of "
-            "the memory, as check accepts it.",
-        ),
-    ] = False,
-    csv: Annotated[
-        Path | None,
-        typer.Option("--csv", metavar="FILE", help="Of a service: also write the layouts shown to this file."),
-    ] = None,
-    overwrite: options.ReplaceOption = False,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
-) -> None:
+    scenario: options.ScenarioArgument, set_: options.SetOption = None, job: options.LayoutJobOption = None,
+    gpus: options.LayoutGpusOption = None, top: options.LayoutsOption = 20, sort: options.SortOption = None,
+    any_tensor: options.AnyTensorOption = False, try_parameters: options.TryParametersOption = False,
+    try_options: options.TryOptionsOption = False, csv: options.LayoutsCsvOption = None,
+    overwrite: options.ReplaceOption = False, as_json: options.JsonOption = False, quiet: options.QuietOption = False,
+) -> None:  # fmt: skip
     """Rank the layouts of a job or of a service."""
     if csv is not None:
         refuse_to_write(csv, "--csv", overwrite=overwrite)
@@ -267,7 +222,7 @@ def _service_layouts(
     if sort not in SORTS:
         refuse(f"--sort {sort}: is for layouts of jobs; of a service: {', '.join(SORTS)}")
     prepared = sim.examine(described)
-    services = {found.spec.name: found for found in sim.services_of(prepared)}
+    services = {service.spec.name: service for service in sim.services_of(prepared)}
     if name is not None and name not in services:
         refuse(f"--job {name}: the scenario has no such service{suggest(name, services)}")
     price = described.cost.gpu_hour if described.cost is not None else None
@@ -313,8 +268,8 @@ def formula(
         elif not context.args and not as_json:
             say(format_question(question))
         else:
-            found = answered(question, context.args)
-            say(render(found) if as_json else format_formula(found))
+            answer = answered(question, context.args)
+            say(render(answer) if as_json else format_formula(answer))
     except FormulaError as error:
         refuse(str(error))
 

@@ -209,11 +209,11 @@ def simulate(
     _check_count(count, 1)
     _check_count(processes, 0, "processes")
     wanted = Precision.parse(precision) if precision is not None else None
-    found = runs.replicate(
+    ensemble = runs.replicate(
         prepared, count, precision=wanted, metric=metric, processes=processes, most_events=most_events
     )
     name = "scenario.resolved.yaml"
-    content = document(found, command=f"ettrick run {name} --replications {len(found.rows)}")
+    content = document(ensemble, command=f"ettrick run {name} --replications {len(ensemble.rows)}")
     return _in_memory("run", content, {name: dump(prepared.scenario.dump())})
 
 
@@ -266,10 +266,10 @@ def compare(
     ready = variants.prepared(loaded)
     if len(ready) < 2:
         raise ValueError("; ".join(f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()))
-    found = compare_variants(ready, replications, processes=processes, most_events=most_events)
+    comparison = compare_variants(ready, replications, processes=processes, most_events=most_events)
     files = variants.resolved_files(loaded.scenarios)
     command = f"ettrick compare {' '.join(files)} --replications {replications}"
-    content = variants.document_of(found, wishes, loaded, command=command)
+    content = variants.document_of(comparison, wishes, loaded, command=command)
     return _in_memory("compare", content, files)
 
 
@@ -333,9 +333,9 @@ def sweep(
         with workplace(loaded, where, lambda _done, _total: None, out=folder) as place:
             content, _ = run_sweep(place, shlex.join(line), sentences_of)
         copy = functools.partial(shutil.copytree, folder, dirs_exist_ok=True)
-        found = Results("sweep", content, copy, folder)
-        weakref.finalize(found, stack.pop_all().close)
-    return found
+        results = Results("sweep", content, copy, folder)
+        weakref.finalize(results, stack.pop_all().close)
+    return results
 
 
 @_reported()
@@ -385,10 +385,10 @@ def fit(
     if not files:
         raise ValueError("logs: must name one file or more")
     request = pipeline.FitOptions(files, str(inventory), list(timezone), dict(kinds or {}), nodes, name=name)
-    found = pipeline.run(request, provenance(shlex.join(["ettrick", "fit", *files])))
-    if isinstance(found.document, LivesDocument):
+    result = pipeline.run(request, provenance(shlex.join(["ettrick", "fit", *files])))
+    if isinstance(result.document, LivesDocument):
         raise LogError(f"{files[0]}: holds lives of parts; fit them with: ettrick fit")
-    return _in_memory("fit", found.document, found.files)
+    return _in_memory("fit", result.document, result.files)
 
 
 def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
@@ -419,8 +419,8 @@ def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
     kind = target.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise ValueError(f"{target}: must end in .{', .'.join(list(FORMATS)[:-1])} or .{list(FORMATS)[-1]}")
-    made = results._report() if isinstance(results, Results) else _report_of(Path(results))
-    target.write_bytes(FORMATS[kind](made))
+    page = results._report() if isinstance(results, Results) else _report_of(Path(results))
+    target.write_bytes(FORMATS[kind](page))
     return target
 
 
@@ -476,8 +476,8 @@ class Results(Generic[DocumentT]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as plain Python data, as JSON would give it back."""
-        found: dict[str, Any] = json.loads(self.to_json())
-        return found
+        content: dict[str, Any] = json.loads(self.to_json())
+        return content
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the results as a long table: lists of one length by column.
@@ -549,8 +549,8 @@ class Results(Generic[DocumentT]):
                 with tempfile.TemporaryDirectory(prefix="ettrick-") as passing:
                     self._write(Path(passing) / self.kind)
                     self._made["report"] = _report_of(Path(passing) / self.kind)
-        made: Report = self._made["report"]
-        return made
+        page: Report = self._made["report"]
+        return page
 
     def __repr__(self) -> str:
         rows = len(next(iter(self.to_columns().values()), ()))
@@ -598,21 +598,21 @@ def _in_memory(kind: str, content: DocumentT, files: Mapping[str, str]) -> Resul
 # Rows of tables.
 
 
-def _statistics(found: Any) -> dict[str, float | None]:
-    low, high = (found and found.mean_ci95) or (None, None)
-    values = (found and found.mean, low, high, *(found and getattr(found, name) for name in _STATISTICS[3:]))
+def _statistics(summary: Any) -> dict[str, float | None]:
+    low, high = (summary and summary.mean_ci95) or (None, None)
+    values = (summary and summary.mean, low, high, *(summary and getattr(summary, name) for name in _STATISTICS[3:]))
     return dict(zip(_STATISTICS, values, strict=True))
 
 
-def _run_rows(found: RunDocument) -> Iterator[dict[str, Any]]:
-    for job, metrics in {"": found.metrics, **{name: row.metrics for name, row in found.per_job.items()}}.items():
-        if not job or len(found.per_job) > 1:
+def _run_rows(document: RunDocument) -> Iterator[dict[str, Any]]:
+    for job, metrics in {"": document.metrics, **{name: row.metrics for name, row in document.per_job.items()}}.items():
+        if not job or len(document.per_job) > 1:
             for name, summary in metrics.items():
                 yield {"job": job, "metric": name, **_statistics(summary)}
 
 
-def _compare_rows(found: CompareDocument) -> Iterator[dict[str, Any]]:
-    for variant, row in found.variants.items():
+def _compare_rows(document: CompareDocument) -> Iterator[dict[str, Any]]:
+    for variant, row in document.variants.items():
         for name, summary in row.metrics.items():
             apart = row.difference.get(name)
             low, high = (apart and apart.ci95) or (None, None)
@@ -620,16 +620,16 @@ def _compare_rows(found: CompareDocument) -> Iterator[dict[str, Any]]:
             yield {"variant": variant, "metric": name, **_statistics(summary), **more}
 
 
-def _sweep_rows(found: SweepDocument) -> Iterator[dict[str, Any]]:
-    axes = {name for name in found.axes if all(cell.numbers.get(name) is not None for cell in found.cells)}
-    for cell in found.cells:
+def _sweep_rows(document: SweepDocument) -> Iterator[dict[str, Any]]:
+    axes = {name for name in document.axes if all(cell.numbers.get(name) is not None for cell in document.cells)}
+    for cell in document.cells:
         values = {name: cell.numbers[name] if name in axes else label for name, label in cell.values.items()}
-        for name in found.metrics:
+        for name in document.metrics:
             yield {**values, "metric": name, **_statistics(cell.metrics.get(name))}
 
 
-def _fit_rows(found: FitDocument) -> Iterator[dict[str, Any]]:
-    for row in found.causes:
+def _fit_rows(document: FitDocument) -> Iterator[dict[str, Any]]:
+    for row in document.causes:
         rate = {"rate": row.rate.value, "rate_low95": row.rate.low, "rate_high95": row.rate.high}
         yield {"cause": row.name, "fault": row.fault, "events": row.events, **rate, "method": row.method}
 

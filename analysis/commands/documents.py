@@ -27,6 +27,8 @@ from ettrick.analysis.commands.terminal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ettrick.analysis.page.model import Report
 
 FolderArgument = Annotated[
@@ -40,10 +42,7 @@ FolderArgument = Annotated[
 def report(
     folder: FolderArgument,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The report; without it, report.html (or .md, .pptx) in the folder."
-        ),
+        Path | None, options.to_file("The report; without it, report.html (or .md, .pptx) in the folder.")
     ] = None,
     format_: Annotated[
         Literal["html", "md", "pptx"] | None,
@@ -56,9 +55,24 @@ def report(
 
     The answer in plain words comes first, then every number and its source.
     """
-    from ettrick.analysis.page.build import FORMATS
     from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
     from ettrick.analysis.terminal import visible
+
+    kind, encode = _format(out, format_)
+    target = folder / f"report.{kind}" if out is None else out
+    if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
+        refuse_to_write(target, overwrite=overwrite or (out is None and _is_report(target)))
+    page = _made(folder, quiet=quiet)
+    with in_a_line(ReportError), damage_in_a_line(folder):
+        content = encode(page)
+    write(target, content)
+    if not quiet:
+        say(visible(f"{target}: {page.title}, {_size(page, kind)}"))
+
+
+def _format(out: Path | None, format_: str | None) -> tuple[str, Callable[[Report], bytes]]:
+    """Return what a report is written as, and what writes it; or end with one line about an ending that is none."""
+    from ettrick.analysis.page.build import FORMATS
     from ettrick.sim import plugins
 
     ending = out.suffix.lower().removeprefix(".") if out is not None else ""
@@ -68,15 +82,7 @@ def report(
         refuse(f"--out {out}: must end in .{', .'.join(list(formats)[:-1])} or .{list(formats)[-1]}, or give --format")
     if ending in formats and ending != kind:
         refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
-    target = folder / f"report.{kind}" if out is None else out
-    if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
-        refuse_to_write(target, overwrite=overwrite or (out is None and _is_report(target)))
-    made = _made(folder, quiet=quiet)
-    with in_a_line(ReportError), damage_in_a_line(folder):
-        content = formats[kind](made)
-    write(target, content)
-    if not quiet:
-        say(visible(f"{target}: {made.title}, {_size(made, kind)}"))
+    return kind, formats[kind]
 
 
 def plot(
@@ -84,10 +90,7 @@ def plot(
     picture: Annotated[
         str | None, typer.Argument(metavar="PICTURE", help="Which picture; without it, they are listed.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf."),
-    ] = None,
+    out: Annotated[Path | None, options.to_file("The picture: a file that ends in .svg, .png or .pdf.")] = None,
     overwrite: options.ReplaceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -107,7 +110,7 @@ def plot(
     pictures = _made(folder, quiet=quiet).pictures
     if picture is None or out is None:
         longest, width = max(map(len, pictures), default=0), terminal_width()
-        lines = [wrapped(found.title, width, f"{key:{longest}}  ", longest + 2) for key, found in pictures.items()]
+        lines = [wrapped(drawing.title, width, f"{key:{longest}}  ", longest + 2) for key, drawing in pictures.items()]
         say(visible("\n".join(itertools.chain.from_iterable(lines))))
         return
     if picture not in pictures:
@@ -123,13 +126,13 @@ def _is_report(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and marks.get(path.suffix, b"") in path.read_bytes()
 
 
-def _size(made: Report, kind: str) -> str:
+def _size(page: Report, kind: str) -> str:
     """Return how much there is of a report that is written as this."""
     from ettrick.analysis.amounts import number_of
 
     if kind == "pptx":
         return "slides"
-    sections, pictures = number_of(len(made.sections), "section"), number_of(len(made.pictures), "picture")
+    sections, pictures = number_of(len(page.sections), "section"), number_of(len(page.pictures), "picture")
     return f"{sections}, {pictures} as tables" if kind == "md" else f"{sections}, {pictures}"
 
 
@@ -198,10 +201,7 @@ def validate(
     ] = "1",
     jobs: options.ProcessesOption = 0,
     as_json: options.JsonOption = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Write the JSON to this folder, for ettrick report."),
-    ] = None,
+    out: Annotated[Path | None, options.to_folder("Write the JSON to this folder, for ettrick report.")] = None,
     overwrite: options.OverwriteOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -210,7 +210,6 @@ def validate(
     The exit status is 1 if a row fails.
     """
     from ettrick.analysis.page.chapters import validation
-    from ettrick.analysis.results.run import render
     from ettrick.analysis.terminal import ProgressBar
     from ettrick.analysis.validation.lab import ScenarioRunner
     from ettrick.analysis.validation.run import against, describe, seed_of
@@ -218,19 +217,18 @@ def validate(
     from ettrick.analysis.validation.table import load_table
 
     keep = OutputFolder(out, "validate.json", overwrite=overwrite)
-    keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
+    keep.refuse_others(lambda document: "not_checked" in document and _has_no_more(document, only or []))
     with in_a_line(ValueError, before="--seed: "):
         lab = ScenarioRunner(seed_of(seed), jobs)
     with in_a_line(ValueError, before="--only: "), ProgressBar("rows", quiet=quiet or as_json) as progress:
-        found = validate_table(load_table(), lab, only or (), progress)
-    content = describe(found, command=command_line())
-    rendered = render(content)
-    keep.write(rendered, {}, rendered if as_json else validation.format_validation(content))
+        validated = validate_table(load_table(), lab, only or (), progress)
+    content = describe(validated, command=command_line())
+    keep.write(content, validation.format_validation, {}, as_json=as_json)
     end(against(content))
 
 
-def _has_no_more(found: Any, only: list[str]) -> bool:
+def _has_no_more(document: Any, only: list[str]) -> bool:
     """Return whether a validation has no rows but those that are asked for: all of them, or by names."""
     return not only or all(
-        group["name"] in only or row["id"] in only for group in found["groups"] for row in group["rows"]
+        group["name"] in only or row["id"] in only for group in document["groups"] for row in group["rows"]
     )

@@ -22,7 +22,9 @@ from ettrick.analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.analysis.logs.pipeline import FitOptions
+    from ettrick.analysis.logs.pipeline import FitOptions, FitResult, OutcomeOfLives
+    from ettrick.analysis.logs.track import TrackedModel
+    from ettrick.analysis.logs.weeks import WeekRecord
     from ettrick.analysis.page.model import Report
 
 
@@ -78,10 +80,7 @@ _Key = Annotated[
 _KeepOrder = Annotated[
     bool, typer.Option("--keep-order", help="With --anonymise, number nodes and racks in their order.")
 ]
-_Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."),
-]
+_Out = Annotated[Path | None, options.to_folder("Write failures.yaml, scenario.yaml, tables and the report here.")]
 
 
 def fit(
@@ -100,11 +99,7 @@ def fit(
     refuse_temporary_folder()
 
     from ettrick.analysis.logs import anonymise as hiding
-    from ettrick.analysis.logs import pipeline
     from ettrick.analysis.page.chapters import fit as chapter
-    from ettrick.analysis.page.formats import terminal
-    from ettrick.analysis.results.run import provenance, render
-    from ettrick.analysis.terminal import ProgressBar
 
     if topology_conf and not slurm_conf:
         refuse("--topology-conf: needs --slurm-conf")
@@ -114,19 +109,32 @@ def fit(
     )  # fmt: skip
     if keep_order and not anonymise:
         refuse("--keep-order: goes with --anonymise")
-    is_quiet = quiet or as_json
     with _log_errors_in_a_line():
         if anonymise:
-            hider = hiding.Pseudonymizer(hiding.key_of(key, out), keep_order=keep_order)
-            request = request._replace(hider=hider)
-        with ProgressBar("MB of logs", quiet=is_quiet) as read, ProgressBar("simulations", quiet=is_quiet) as checked:
-            result = pipeline.run(request, provenance(command_line()), read, checked)
-    rendered, page = render(result.document), chapter.report(result.document)
-    reports = _reports(page, "report") if out else {}
-    shown = rendered if as_json else terminal.write(chapter.sections(result.document, has_pictures=False))
-    keep.write(rendered, {**result.files, **reports}, shown, STALE)
+            request = request._replace(hider=hiding.Pseudonymizer(hiding.key_of(key, out), keep_order=keep_order))
+        result = _fitted(request, quiet=quiet or as_json)
+    reports = _reports(chapter.report(result.document), "report") if out else {}
+    keep.write(result.document, _fit_text, {**result.files, **reports}, STALE, as_json=as_json)
     if out is not None and not as_json:
         say(f"\n{out}: {', '.join([*result.files, *reports, 'fit.json'])}")
+
+
+def _fit_text(document: Any) -> str:
+    """Return a fit in words."""
+    from ettrick.analysis.page.chapters import fit as chapter
+    from ettrick.analysis.page.formats import terminal
+
+    return terminal.write(chapter.sections(document, has_pictures=False))
+
+
+def _fitted(request: FitOptions, *, quiet: bool) -> FitResult | OutcomeOfLives:
+    """Return the model that logs show, with bars of reading and of checking it."""
+    from ettrick.analysis.logs import pipeline
+    from ettrick.analysis.results.run import provenance
+    from ettrick.analysis.terminal import ProgressBar
+
+    with ProgressBar("MB of logs", quiet=quiet) as reading, ProgressBar("simulations", quiet=quiet) as checking:
+        return pipeline.run(request, provenance(command_line()), reading, checking)
 
 
 def _request(
@@ -182,44 +190,47 @@ def _reports(report: Report, name: str) -> dict[str, str]:
     return {f"{name}.html": html.write(report).decode(), f"{name}.md": markdown.write(report).decode()}
 
 
+_Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out.")
+]
+_Measured = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE", help="New logs as for fit, a CSV of weeks, or a folder that run filled."),
+]
+_Job = Annotated[str, typer.Option(metavar="NAME", help="Which job; without it, the first.")]
+_Since = Annotated[
+    str, typer.Option(metavar="MOMENT", help="Begin of the first week; without it, after those that are known.")
+]
+_Watched = Annotated[
+    str, typer.Option(metavar="START/END", help="What was watched; a week without a failure is one, too.")
+]
+_Threshold = Annotated[
+    float, typer.Option(metavar="SHARE", help="Loss of productive time that is a regression.", min=0, max=1)
+]
+_InventoryAsFit = Annotated[str, typer.Option(metavar="FILE", help="CSV of all nodes, as for fit.")]
+_NodesAsFit = Annotated[int | None, typer.Option(metavar="N", help="How many nodes there are.", min=1)]
+_TimezoneAsFit = Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Of local times, as for fit.")]
+_YearAsFit = Annotated[list[str] | None, typer.Option(metavar="YEAR", help="Of dates without one, as for fit.")]
+_RulesAsFit = Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, as for fit.")]
+
+
 def track(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out.")
-    ],
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE", help="New logs as for fit, a CSV of weeks, or a folder that run filled."),
-    ] = None,
-    job: Annotated[str, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = "",
-    since: Annotated[
-        str, typer.Option(metavar="MOMENT", help="Begin of the first week; without it, after those that are known.")
-    ] = "",
-    window: Annotated[
-        str, typer.Option(metavar="START/END", help="What was watched; a week without a failure is one, too.")
-    ] = "",
-    threshold: Annotated[
-        float, typer.Option(metavar="SHARE", help="Loss of productive time that is a regression.", min=0, max=1)
-    ] = 0.02,
-    inventory: Annotated[str, typer.Option(metavar="FILE", help="CSV of all nodes, as for fit.")] = "",
-    nodes: Annotated[int | None, typer.Option(metavar="N", help="How many nodes there are.", min=1)] = None,
-    timezone: Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Of local times, as for fit.")] = None,
-    year: Annotated[list[str] | None, typer.Option(metavar="YEAR", help="Of dates without one, as for fit.")] = None,
-    rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, as for fit.")] = "",
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
-) -> None:
+    folder: _Folder, files: _Measured = None, job: _Job = "", since: _Since = "", window: _Watched = "",
+    threshold: _Threshold = 0.02, inventory: _InventoryAsFit = "", nodes: _NodesAsFit = None,
+    timezone: _TimezoneAsFit = None, year: _YearAsFit = None, rules: _RulesAsFit = "",
+    as_json: options.JsonOption = False, quiet: options.QuietOption = False,
+) -> None:  # fmt: skip
     """Compare weeks of a cluster with a prediction.
 
     The weeks are kept in weeks.csv of the folder. The exit status is 1 if a regression is confirmed.
     """
-    from ettrick.analysis.logs import pipeline, weeks
     from ettrick.analysis.logs import track as tracking
+    from ettrick.analysis.logs import weeks
     from ettrick.analysis.page.chapters import track as chapter
     from ettrick.analysis.page.formats import terminal
-    from ettrick.analysis.results.run import provenance, render
+    from ettrick.analysis.results.run import provenance
     from ettrick.analysis.terminal import ProgressBar
 
-    is_quiet = quiet or as_json
     if since and window:
         refuse("--since: --window says it too")
     with _log_errors_in_a_line():
@@ -229,26 +240,37 @@ def track(
         keep.refuse_others(lambda _: True)
         model = tracking.TrackedModel(folder, job)
         tables, results, logs = _by_kind(files)
-        rows: list[weeks.WeekRecord] = []
-        for table in (*filter(Path.is_file, [folder / weeks.WEEKS]), *map(Path, tables)):
-            rows = weeks.joined(rows, weeks.rows_of(table))
-        findings: list[str] = []
-        if logs:
-            zones = timezone or ()
-            request = _request(
-                logs, window=window, inventory=inventory, zones=zones, nodes=nodes, years=year or (), rules=rules
-            )
-            after = pipeline.moment(since, zones) if since else weeks.last_known(folder, rows)
-            with ProgressBar("MB of logs", quiet=is_quiet) as reading:
-                more, findings = tracking.measured_rows(request, model, after, reading)
-            rows = weeks.joined(rows, more)
-        kept, rows = rows, [tracking.result_row(result, model) for result in results] or rows
+        measured, findings = _weeks_of(
+            folder, tables, logs, model, since=since, window=window, quiet=quiet or as_json, zones=timezone or (),
+            inventory=inventory, nodes=nodes, years=year or (), rules=rules,
+        )  # fmt: skip
+        rows = [tracking.result_row(result, model) for result in results] or measured
         if not rows:
             refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
-        with ProgressBar("simulations", quiet=is_quiet) as progress:
-            found = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
-    rendered = render(found)
-    history = {weeks.WEEKS: weeks.as_csv(kept)} if kept else {}
-    shown = rendered if as_json else terminal.write(chapter.sections(found))
-    keep.write(rendered, {**history, **_reports(chapter.report(found), "track")}, shown)
-    end([chapter.alarm_text(alarm) for alarm in found.alarms if alarm.confirmed])
+        with ProgressBar("simulations", quiet=quiet or as_json) as progress:
+            content = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
+    beside = {weeks.WEEKS: weeks.as_csv(measured)} if measured else {}
+    beside |= _reports(chapter.report(content), "track")
+    keep.write(content, lambda content: terminal.write(chapter.sections(content)), beside, as_json=as_json)
+    end([chapter.alarm_text(alarm) for alarm in content.alarms if alarm.confirmed])
+
+
+def _weeks_of(
+    folder: Path, tables: Sequence[str], logs: Sequence[str], model: TrackedModel, *, since: str, window: str,
+    quiet: bool, **stated: Any,
+) -> tuple[list[WeekRecord], list[str]]:  # fmt: skip
+    """Return the weeks of a folder, of some tables and of new logs, and what was found out about the logs."""
+    from ettrick.analysis.logs import pipeline, weeks
+    from ettrick.analysis.logs.track import measured_rows
+    from ettrick.analysis.terminal import ProgressBar
+
+    rows: list[WeekRecord] = []
+    for table in (*filter(Path.is_file, [folder / weeks.WEEKS]), *map(Path, tables)):
+        rows = weeks.joined(rows, weeks.rows_of(table))
+    if not logs:
+        return rows, []
+    request = _request(logs, window=window, **stated)
+    after = pipeline.moment(since, stated["zones"]) if since else weeks.last_known(folder, rows)
+    with ProgressBar("MB of logs", quiet=quiet) as reading:
+        more, findings = measured_rows(request, model, after, reading)
+    return weeks.joined(rows, more), findings

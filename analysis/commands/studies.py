@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -140,38 +140,21 @@ def _stopped(out: Path | None, place: StudyRun, progress: ProgressBar) -> str:
 
     if out is None:
         return "stopped: nothing is kept; with --out DIR the same command would go on from here"
-    kept = len(place.campaign.journal)
-    if not kept:
+    outcomes = len(place.campaign.journal)
+    if not outcomes:
         return "stopped: nothing was simulated yet"
-    of = f"{progress.done:,} of {number_of(progress.total, 'task')}" if progress.total else number_of(kept, "task")
+    of = f"{progress.done:,} of {number_of(progress.total, 'task')}" if progress.total else number_of(outcomes, "task")
     return f"stopped: {of} {'is' if of == '1 task' else 'are'} kept in {out}; the same command goes on from here"
 
 
 def sweep(
-    study: options.StudyArgument,
-    set_: options.StudySetOption = None,
-    seed: options.SeedOption = None,
-    replications: options.StudyReplicationsOption = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WIDTH", help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%."
-        ),
-    ] = None,
-    out: options.OutOption = None,
-    overwrite: options.OverwriteOption = False,
-    shard: Annotated[
-        str | None,
-        typer.Option(metavar="I/N", help="Simulate the I-th of N parts into --out; merge puts them together."),
-    ] = None,
-    jobs: options.ProcessesOption = 0,
-    executor: options.ExecutorOption = None,
-    scheduler_address: options.AddressOption = "",
-    scheduler_file: options.SchedulerFileOption = "",
-    as_json: options.JsonOption = False,
-    yes: options.YesOption = False,
-    quiet: options.QuietOption = False,
-) -> None:
+    study: options.StudyArgument, set_: options.StudySetOption = None, seed: options.SeedOption = None,
+    replications: options.StudyReplicationsOption = None, precision: options.PointPrecisionOption = None,
+    out: options.OutOption = None, overwrite: options.OverwriteOption = False, shard: options.ShardOption = None,
+    jobs: options.ProcessesOption = 0, executor: options.ExecutorOption = None,
+    scheduler_address: options.AddressOption = "", scheduler_file: options.SchedulerFileOption = "",
+    as_json: options.JsonOption = False, yes: options.YesOption = False, quiet: options.QuietOption = False,
+) -> None:  # fmt: skip
     """Run every point of a study and answer its questions."""
     from ettrick.analysis.page.chapters.answers import sentences_of
     from ettrick.analysis.page.chapters.study import format_sweep
@@ -202,9 +185,7 @@ def merge(
     folders: Annotated[
         list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were written to.")
     ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where all of them go; sweep then goes on from there.")
-    ],
+    out: Annotated[Path, options.to_folder("Where all of them go; sweep then goes on from there.")],
 ) -> None:
     """Merge the shards of a study into one folder.
 
@@ -219,31 +200,14 @@ def merge(
 
 
 def sensitivity(
-    study: options.StudyArgument,
-    set_: options.StudySetOption = None,
-    seed: options.SeedOption = None,
-    method: Annotated[
-        Literal["tornado", "sobol", "both"],
-        typer.Option(help="Each input alone (tornado), all at once at random (sobol), or both."),
-    ] = "both",
-    samples: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Points of a set for sobol, a power of two; there are inputs + 2 sets.", min=2),
-    ] = None,
-    metric: Annotated[
-        str, typer.Option(metavar="NAME", help="What is looked at; without it, the first metric of the study.")
-    ] = "",
-    replications: options.StudyReplicationsOption = None,
-    out: options.OutOption = None,
-    overwrite: options.OverwriteOption = False,
-    jobs: options.ProcessesOption = 0,
-    executor: options.ExecutorOption = None,
-    scheduler_address: options.AddressOption = "",
-    scheduler_file: options.SchedulerFileOption = "",
-    as_json: options.JsonOption = False,
-    yes: options.YesOption = False,
-    quiet: options.QuietOption = False,
-) -> None:
+    study: options.StudyArgument, set_: options.StudySetOption = None, seed: options.SeedOption = None,
+    method: options.MethodOption = "both", samples: options.SamplesOption = None, metric: options.MetricOption = "",
+    replications: options.StudyReplicationsOption = None, out: options.OutOption = None,
+    overwrite: options.OverwriteOption = False, jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None, scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "", as_json: options.JsonOption = False,
+    yes: options.YesOption = False, quiet: options.QuietOption = False,
+) -> None:  # fmt: skip
     """Say which inputs of a study matter, and how much is noise.
 
     Noise is the run-to-run variability: what no knowledge of the inputs takes away.
@@ -260,39 +224,22 @@ def sensitivity(
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = find(
-            place.campaign,
-            command=command_line(),
-            method=method,
-            samples=samples,
-            metric=metric,
+            place.campaign, command=command_line(), method=method, samples=samples, metric=metric,
             replications=replications,
-        )
+        )  # fmt: skip
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
     end(against(content))
 
 
 def optimize(
-    study: options.StudyArgument,
-    set_: options.StudySetOption = None,
-    seed: options.SeedOption = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Points that are evaluated, where a search is needed; without it, the study's.", min=4
-        ),
-    ] = None,
-    replications: options.StudyReplicationsOption = None,
-    out: options.OutOption = None,
-    overwrite: options.OverwriteOption = False,
-    jobs: options.ProcessesOption = 0,
-    executor: options.ExecutorOption = None,
-    scheduler_address: options.AddressOption = "",
-    scheduler_file: options.SchedulerFileOption = "",
-    as_json: options.JsonOption = False,
-    yes: options.YesOption = False,
-    quiet: options.QuietOption = False,
-) -> None:
+    study: options.StudyArgument, set_: options.StudySetOption = None, seed: options.SeedOption = None,
+    trials: options.TrialsOption = None, replications: options.StudyReplicationsOption = None,
+    out: options.OutOption = None, overwrite: options.OverwriteOption = False, jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None, scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "", as_json: options.JsonOption = False,
+    yes: options.YesOption = False, quiet: options.QuietOption = False,
+) -> None:  # fmt: skip
     """Find the best setting within the ranges of a study.
 
     It is confirmed on failures that were not used to find it.
@@ -308,8 +255,8 @@ def optimize(
         problem_of(loaded)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        found = find(place.campaign, trials=trials, replications=replications)
-        content = optimum_document(found, command=command_line())
+        result = find(place.campaign, trials=trials, replications=replications)
+        content = optimum_document(result, command=command_line())
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
     end(against(content))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import re
 import shlex
@@ -90,8 +91,15 @@ def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:
 
 def changes(overrides: list[str] | None, seed: int | None, engine: str | None = None) -> list[str]:
     """Return what the options of a command replace in a scenario."""
-    own = {"seed": seed, "engine": engine}
-    return [*(overrides or ()), *(f"{name}={value}" for name, value in own.items() if value is not None)]
+    stated = {"seed": seed, "engine": engine}
+    return [*(overrides or ()), *(f"{name}={value}" for name, value in stated.items() if value is not None)]
+
+
+def most_events(*, yes: bool) -> float:
+    """Return how many events a command may simulate: with ``--yes`` any number."""
+    from ettrick.sim import MOST_EVENTS
+
+    return math.inf if yes else MOST_EVENTS
 
 
 def complain(line: str) -> None:
@@ -252,10 +260,10 @@ class Commands(TyperGroup):
             refuse(f"{max(options, key=len)}: {_in_words(error.message)}")
         except Exception as error:
             plugins = sys.modules.get("ettrick.sim.plugins")  # without it no plugin has been loaded
-            found = plugins and (error if isinstance(error, plugins.PluginError) else plugins.blame(error))
-            if found is None:
+            blamed = plugins and (error if isinstance(error, plugins.PluginError) else plugins.blame(error))
+            if blamed is None:
                 raise
-            refuse(str(found))
+            refuse(str(blamed))
 
 
 def _of_the_system(error: OSError) -> str:
@@ -273,13 +281,13 @@ def _in_words(message: str) -> str:
     """Return what is wrong with the value of an option."""
     for pattern, words in _WORDS:
         message = re.sub(pattern, words, message, flags=re.DOTALL)
-    found = _CHOICES.match(message)
-    if found is None:
+    choice = _CHOICES.match(message)
+    if choice is None:
         return message
     from ettrick.sim.yamlfile import suggest
 
-    choices = re.findall("'([^']*)'", found["choices"])
-    return f"'{found['given']}' is not a choice{suggest(found['given'], choices)}"
+    choices = re.findall("'([^']*)'", choice["choices"])
+    return f"'{choice['given']}' is not a choice{suggest(choice['given'], choices)}"
 
 
 # Where a command keeps its results, with ``--out``.
@@ -312,7 +320,7 @@ class OutputFolder:
     option: str = "--out"
 
     def refuse_others(
-        self, same: Callable[[Any], object], amount: Callable[[Any], Any] = lambda _: 0, asked: int | None = None
+        self, same: Callable[[Any], object], amount: Callable[[Any], Any] = lambda _: 0, replications: int | None = None
     ) -> None:
         """End with one line if the folder cannot be used, or holds other results, or more than are asked for now.
 
@@ -325,22 +333,22 @@ class OutputFolder:
 
         if self.folder is None:
             return
-        held = 0
+        stored = 0
 
-        def may_go(found: Any) -> bool:
-            nonlocal held
-            if same(found) is not True:
+        def may_go(document: Any) -> bool:
+            nonlocal stored
+            if same(document) is not True:
                 return False
-            count = amount(found)
-            if asked is None or count <= asked:  # what is no number raises an error: it is something else
+            count = amount(document)
+            if replications is None or count <= replications:  # what is no number raises an error: it is something else
                 return True
-            held = count
+            stored = count
             return False
 
         complaint = files.refusal(self.folder, self.name, may_go, overwrite=self.overwrite)
         if complaint is not None:
-            if held:
-                complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
+            if stored:
+                complaint = f"holds {stored:,} replications of this, more than {replications:,}; {files.ELSEWHERE}"
             refuse(f"{self.option} {self.folder}: {complaint}".lstrip())
         try:
             _reserved.enter_context(files.reserved(self.folder))
@@ -348,16 +356,24 @@ class OutputFolder:
             state = "is in use" if isinstance(error, BlockingIOError) else "cannot be written"
             refuse(f"{self.option} {self.folder}: {state}: {error.strerror}".lstrip())
 
-    def write(self, text: str, beside: Mapping[str, str], shown: str, stale: Sequence[str] = ()) -> None:
+    def write(
+        self, content: Document, format_: Callable[[Any], str], beside: Mapping[str, str], stale: Sequence[str] = (),
+        *, as_json: bool,
+    ) -> None:  # fmt: skip
         """Write the document, last of all, and what lies beside it; print in any case, then say what went wrong.
 
         Parameters
         ----------
+        format_
+            Returns the document in words, which are printed unless JSON is asked for.
         stale
             Patterns of files of an earlier run that go away if they are not among these.
         """
         from ettrick.analysis.results import files
+        from ettrick.analysis.results.run import render
 
+        text = render(content)
+        shown = text if as_json else format_(content)
         complaint = None
         if self.folder is not None:
             complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ettrick.analysis.amounts import amount_text
-from ettrick.analysis.contest.precision import FEWEST, Precision, ReplicationsError
-from ettrick.analysis.contest.runs import replicated
+from ettrick.analysis.contest.precision import Precision, ReplicationsError
+from ettrick.analysis.contest.runs import first_replications, replicated
 from ettrick.analysis.metrics import METRICS, is_exact, is_share, lower_is_better
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.ratios import provisioned
@@ -119,22 +119,22 @@ class Comparison:
         if self.cost_cannot_tell:
             return ()
         sign = 1 if lower_is_better(self.headline) else -1
-        found = {name: means(ensemble.rows)[self.headline] for name, ensemble in self.by_name.items()}
-        known = {name: mean for name, mean in found.items() if mean is not None}
-        return tuple(sorted(known, key=lambda name: sign * known[name]))
+        averages = {name: means(ensemble.rows)[self.headline] for name, ensemble in self.by_name.items()}
+        ranked = {name: mean for name, mean in averages.items() if mean is not None}
+        return tuple(sorted(ranked, key=lambda name: sign * ranked[name]))
 
     @property
     def cost_cannot_tell(self) -> bool:
         """Whether costs differ by failures alone: services with the same demand on as many GPUs at the same prices."""
         if not self.headline.startswith("cost"):
             return False
-        prepared = [ensemble.prepared for ensemble in self.ensembles]
-        alike = [
-            (each.upkeep.cost, each.nodes * each.gpus_per_node, [plan.rates for plan in each.services])
-            for each in prepared
+        variants = [ensemble.prepared for ensemble in self.ensembles]
+        demands = [
+            (variant.upkeep.cost, variant.nodes * variant.gpus_per_node, [plan.rates for plan in variant.services])
+            for variant in variants
         ]
-        return all(each.services and not each.jobs and not each.streams for each in prepared) and all(
-            other == alike[0] for other in alike
+        return all(variant.services and not variant.jobs and not variant.streams for variant in variants) and all(
+            demand == demands[0] for demand in demands
         )
 
     @property
@@ -185,18 +185,18 @@ def compare(
     scenarios = [variant.prepared for variant in variants]
     differs = what_differs([prepared.scenario for prepared in scenarios])
     metric = "" if at_equal is None else headline_at_equal(at_equal, dict(variants), differs)
-    is_random = not all(prepared.is_deterministic for prepared in scenarios)
-    if is_random and replications < 2 and precision is None:
+    count = first_replications(scenarios, replications, precision)
+    if count < 2 and not all(prepared.is_deterministic for prepared in scenarios):
         raise ReplicationsError(f"--replications {replications}: chance is in the variants; at least 2 show how much")
 
-    def excess(found: Sequence[Ensemble]) -> float:
+    def excess(ensembles: Sequence[Ensemble]) -> float:
         nonlocal metric
-        metric = metric or headline(found, differs)
-        return 0.0 if precision is None else _excess(found, metric, precision)
+        metric = metric or headline(ensembles, differs)
+        return 0.0 if precision is None else _excess(ensembles, metric, precision)
 
     ensembles = replicated(
         scenarios,
-        1 if not is_random else replications if precision is None else FEWEST,
+        count,
         None if precision is None else excess,
         processes=processes,
         progress=progress,
@@ -221,23 +221,23 @@ def headline(ensembles: Sequence[Ensemble], differs: Sequence[str]) -> str:
     goodput of the cluster; where the queue of a variant grows without end, only that goodput has a mean. Services
     alone are compared by the requests that meet their SLO.
     """
-    known = set.intersection(*(set(ensemble.rows[0]) for ensemble in ensembles))
+    common = set.intersection(*(set(ensemble.rows[0]) for ensemble in ensembles))
     wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
-    if "occupancy" in known:
+    if "occupancy" in common:
         wanted = ("cluster_goodput" if _grows(*ensembles) else "ettr",)
-    return next((name for name in wanted if name in known), "ettr" if "ettr" in known else "slo_attainment")
+    return next((name for name in wanted if name in common), "ettr" if "ettr" in common else "slo_attainment")
 
 
 def what_differs(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     """Return which of model, precision, layout and accelerator are not the same in all scenarios."""
-    found: dict[str, list[Any]] = {"model": [], "precision": [], "layout": [], "accelerator": []}
+    aspects: dict[str, list[Any]] = {"model": [], "precision": [], "layout": [], "accelerator": []}
     for scenario in scenarios:
         cluster = scenario.cluster
-        found["model"].append([job.model for job in scenario.jobs])
-        found["precision"].append([job.precision for job in scenario.jobs])
-        found["layout"].append([job.parallelism for job in scenario.jobs])
-        found["accelerator"].append([pool.accelerator for pool in cluster.all_pools])
-    return tuple(name for name, values in found.items() if any(value != values[0] for value in values))
+        aspects["model"].append([job.model for job in scenario.jobs])
+        aspects["precision"].append([job.precision for job in scenario.jobs])
+        aspects["layout"].append([job.parallelism for job in scenario.jobs])
+        aspects["accelerator"].append([pool.accelerator for pool in cluster.all_pools])
+    return tuple(name for name, values in aspects.items() if any(value != values[0] for value in values))
 
 
 def keys_that_differ(scenarios: Mapping[str, Scenario], varied: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -248,28 +248,36 @@ def keys_that_differ(scenarios: Mapping[str, Scenario], varied: Sequence[str]) -
     varied
         Dotted paths that differ on purpose: they and what is in them are left out.
     """
-    found = {}
+    differing = {}
     for path, values in _apart([scenario.dump() for scenario in scenarios.values()], ""):
-        is_known = any(path == known or path.startswith(f"{known}.") for known in (*varied, *_TEXTS))
+        is_known = any(path == prefix or path.startswith(f"{prefix}.") for prefix in (*varied, *_TEXTS))
         if not is_known:
-            found[path] = dict(zip(scenarios, values, strict=True))
-    return found
+            differing[path] = dict(zip(scenarios, values, strict=True))
+    return differing
 
 
 def _apart(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the paths at which plain data differ, with what each of them has there."""
-    start = f"{path}." if path else ""
     if all(value == values[0] for value in values):
         return
-    uses = {value.get("use") for value in values if isinstance(value, dict)}
-    if all(isinstance(value, dict) for value in values) and (len(uses) == 1 or not uses & LAW_NAMES):
-        for key in dict.fromkeys(key for value in values for key in value):
-            yield from _apart([value.get(key) for value in values], f"{start}{key}")
-    elif all(isinstance(value, list) for value in values) and len({_labels(value) for value in values}) == 1:
-        for index, items in enumerate(zip(*values, strict=True)):
-            yield from _apart(items, f"{start}{index}")
-    else:
+    entries = _entries(values)
+    if entries is None:
         yield path, values
+        return
+    for key, contents in entries:
+        yield from _apart(contents, f"{path}.{key}" if path else str(key))
+
+
+def _entries(values: Sequence[Any]) -> Iterable[tuple[Any, Sequence[Any]]] | None:
+    """Return what each of some plain data has at each key or index; ``None`` where they have no shape in common."""
+    if all(isinstance(value, dict) for value in values):
+        uses = {value.get("use") for value in values}
+        if len(uses) == 1 or not uses & LAW_NAMES:
+            keys = dict.fromkeys(key for value in values for key in value)
+            return [(key, [value.get(key) for value in values]) for key in keys]
+    elif all(isinstance(value, list) for value in values) and len(set(map(_labels, values))) == 1:
+        return enumerate(zip(*values, strict=True))
+    return None
 
 
 def by_value(values: Mapping[str, Any]) -> str:
@@ -309,16 +317,16 @@ def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, DifferenceSummary
 
     Where a queue grows without end, what depends on it has no mean, and a difference none either.
     """
-    mine, first = ours.rows, theirs.rows
+    our_rows, their_rows = ours.rows, theirs.rows
     controls = of_pair(ours.controls, theirs.controls)
-    common = [name for name in mine[0] if name in first[0]]
+    common = [name for name in our_rows[0] if name in their_rows[0]]
     grows = _grows(ours, theirs)
     return {
         name: None
         if grows and METRICS[name].is_of_queue
         else difference(
-            [row[name] for row in mine],
-            [row[name] for row in first],
+            [row[name] for row in our_rows],
+            [row[name] for row in their_rows],
             controls,
             metric=name,
             is_exact=_are_exact((ours, theirs), name),
@@ -329,8 +337,8 @@ def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, DifferenceSummary
 
 def _grows(*ensembles: Ensemble) -> bool:
     """Return whether the queue of one grows without end."""
-    found = [growth_of(ensemble.queues) for ensemble in ensembles]
-    return any(growth is not None and growth.saturated for growth in found)
+    growths = [growth_of(ensemble.queues) for ensemble in ensembles]
+    return any(growth is not None and growth.saturated for growth in growths)
 
 
 def _check_common(variants: Sequence[Variant]) -> None:
@@ -348,11 +356,11 @@ def _check_common(variants: Sequence[Variant]) -> None:
 def _excess(ensembles: Sequence[Ensemble], metric: str, precision: Precision) -> float:
     """Return the widest interval of a difference over what it should be [-]; infinite where there is none."""
     precision.check(metric)
-    (first, *others), exact = ensembles, _are_exact(ensembles, metric)
+    (first, *rivals), exact = ensembles, _are_exact(ensembles, metric)
     theirs = [row[metric] for row in first.rows]
     mean, worst = means(first.rows)[metric], 0.0
-    for other in others:
-        apart = difference([row[metric] for row in other.rows], theirs, metric=metric, is_exact=exact)
+    for rival in rivals:
+        apart = difference([row[metric] for row in rival.rows], theirs, metric=metric, is_exact=exact)
         if apart is None:
             return math.inf
         if not exact:
@@ -416,9 +424,9 @@ def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> TakenSumma
 
 def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, TakenSummary], differs: Sequence[str] = ()) -> list[str]:
     """Return what was divided by what for each variant, and what that leaves open, in words."""
-    parts = [f"{name}: {_size_text(kind, found)}" for name, found in of.items()]
+    parts = [f"{name}: {_size_text(kind, summary)}" for name, summary in of.items()]
     lines = [f"at equal {TITLES[kind]}: {DIVIDED[metric]}. {'; '.join(parts)}"]
-    sizes = {found.megawatts if kind == "power" else found.gpus for found in of.values()}
+    sizes = {summary.megawatts if kind == "power" else summary.gpus for summary in of.values()}
     if len(sizes) > 1:
         lines.append(AS_GIVEN)
     if "model" in differs:
@@ -437,15 +445,15 @@ DIVIDED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _size_text(kind: Equal, found: TakenSummary) -> str:
+def _size_text(kind: Equal, summary: TakenSummary) -> str:
     """Return what a variant has at hand, in words."""
     if kind == "gpus":
-        return f"{found.gpus:,} GPUs, {found.in_jobs:,} of them in jobs"
+        return f"{summary.gpus:,} GPUs, {summary.in_jobs:,} of them in jobs"
     if kind == "power":
-        return f"{found.megawatts:.4g} MW"
-    if found.cost_per_day is None:
+        return f"{summary.megawatts:.4g} MW"
+    if summary.cost_per_day is None:
         return "an unknown cost"
-    return f"{amount_text(found.cost_per_day)} {found.currency} a day"
+    return f"{amount_text(summary.cost_per_day)} {summary.currency} a day"
 
 
 # The document of a comparison.
@@ -487,13 +495,16 @@ def compare_document(
         also_differ=keys_that_differ(scenarios, varied),
         stores=_stores(comparison, without_stores or {}),
         unranked_because=_why_unranked(comparison),
-        variants={
-            name: _variant(ensemble, differences)
-            for (name, ensemble), differences in zip(comparison.by_name.items(), comparison.differences, strict=True)
-        },
+        variants=_variants(comparison),
         cannot_run=dict(cannot_run),
         provenance=provenance(command),
     )
+
+
+def _variants(comparison: Comparison) -> dict[str, VariantSummary]:
+    """Return what each variant comes to, by name."""
+    pairs = zip(comparison.by_name.items(), comparison.differences, strict=True)
+    return {name: _variant(ensemble, differences) for (name, ensemble), differences in pairs}
 
 
 def _variant(ensemble: Ensemble, differences: Mapping[str, DifferenceSummary | None]) -> VariantSummary:
@@ -507,17 +518,17 @@ def _variant(ensemble: Ensemble, differences: Mapping[str, DifferenceSummary | N
 
 def _ranking(comparison: Comparison) -> RankingSummary | None:
     """Return which variants may be the best."""
-    found = comparison.ranking
-    if found is None:
+    ranking = comparison.ranking
+    if ranking is None:
         return None
     names = comparison.names
     return RankingSummary(
         behind={
             names[position]: Shortfall(mean=mean, ci95=with_width(interval))
-            for position, (mean, interval) in zip(found.order, found.behind, strict=True)
+            for position, (mean, interval) in zip(ranking.order, ranking.behind, strict=True)
         },
-        may_be_best=[names[position] for position in found.may_be_best],
-        replications_to_resolve=found.replications_to_resolve,
+        may_be_best=[names[position] for position in ranking.may_be_best],
+        replications_to_resolve=ranking.replications_to_resolve,
     )
 
 
@@ -535,7 +546,7 @@ def _what_is_equal(comparison: Comparison) -> AtEqual | None:
 
 def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, StoresSummary]:
     """Return what checkpoint stores of presets make of the headline, and what the difference is without them."""
-    rows = {name: [row[comparison.headline] for row in found.rows] for name, found in comparison.by_name.items()}
+    rows = {name: [row[comparison.headline] for row in ensemble.rows] for name, ensemble in comparison.by_name.items()}
     first = comparison.names[0]
     base = without.get(first, first)
     return {

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ettrick.analysis.metrics import is_share
-from ettrick.analysis.statistics.intervals import unseen
+from ettrick.analysis.statistics.intervals import doubt_of, unseen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.analysis.statistics.intervals import MeanEstimate
+    from ettrick.sim import Ratio
 
 Cell = TypeVar("Cell")
 
@@ -94,6 +96,12 @@ class Precision:
             return math.sqrt(unseen(replications) * size / 2 / wanted) if wanted else 0.0
         half = (interval[1] - interval[0]) / 2
         return half / wanted if wanted else math.inf if half else 0.0
+
+    def excess_of_mean(self, estimate: MeanEstimate, ratios: Sequence[Ratio], metric: str) -> float:
+        """Return how wide the interval of a mean over some replications is over what it should be [-]."""
+        if estimate.method == "exact" and estimate.interval is None:
+            return 0.0
+        return self.excess(estimate.interval, estimate.mean, metric, len(ratios), doubt_of(ratios))
 
 
 @dataclass

@@ -28,7 +28,7 @@ from ettrick.analysis.ratios import ratios
 from ettrick.analysis.results.ensemble import Ensemble
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.statistics.estimates import means
-from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, widened
+from ettrick.analysis.statistics.intervals import MeanEstimate, mean_estimate, widened
 from ettrick.sim import MOST_EVENTS, Prepared, Result, check_work, run, with_engine
 
 if TYPE_CHECKING:
@@ -178,6 +178,16 @@ def replications_of(prepared: Prepared) -> int:
     return 1 if prepared.is_deterministic else 8 if prepared.has_queue else 32
 
 
+def first_replications(variants: Sequence[Prepared], replications: int, precision: Precision | None = None) -> int:
+    """Return how many replications variants have, or have before a precision is decided on.
+
+    One tells all where nothing is random in any of them.
+    """
+    if all(prepared.is_deterministic for prepared in variants):
+        return 1
+    return replications if precision is None else FEWEST
+
+
 def replicated(
     variants: Sequence[Prepared],
     replications: int,
@@ -201,31 +211,36 @@ def replicated(
         Called with the metrics of the very first replication.
     """
     variants = tuple(with_engine(prepared, replications) for prepared in variants)
-    found = [Ensemble(prepared, keeps_results=keeps_log) for prepared in variants]
+    ensembles = [Ensemble(prepared, keeps_results=keeps_log) for prepared in variants]
     events = sum(prepared.expected_events for prepared in variants)
     check_work(events * replications, most_events)
     total = None if excess is not None else replications * len(variants)
     simulate = functools.partial(_replication, keeps_log=keeps_log)
     indices = range(MOST * len(variants) if total is None else total)
     with contextlib.closing(in_order(simulate, variants, indices, processes)) as source:
-
-        def advance(goal: int) -> None:
-            for index in range(len(found[-1].rows) * len(variants), goal * len(variants)):
-                found[index % len(variants)].add(next(source))
-                if not index:
-                    check(found[0].rows[0])
-                if progress is not None:
-                    progress(index + 1, total)
-
+        advance = functools.partial(_advance, ensembles, source, check, progress, total)
         if excess is None:
             advance(replications)
-            return found
+            return ensembles
         most = min(MOST, BATCH * (most_events / events // BATCH)) if events else MOST
         pursuit = Pursuit(replications, int(most))
-        pursue({"all": pursuit}, lambda active: advance(active["all"].goal), lambda _: excess(found))
-    for ensemble in found:
+        pursue({"all": pursuit}, lambda active: advance(active["all"].goal), lambda _: excess(ensembles))
+    for ensemble in ensembles:
         ensemble.precise = pursuit.precise
-    return found
+    return ensembles
+
+
+def _advance(
+    ensembles: Sequence[Ensemble], results: Iterator[Result], check: Callable[[Mapping[str, Ratio]], None],
+    progress: Callable[[int, int | None], None] | None, total: int | None, goal: int,
+) -> None:  # fmt: skip
+    """Add results to the ensembles of variants, replication by replication, up to a goal of replications."""
+    for index in range(len(ensembles[-1].rows) * len(ensembles), goal * len(ensembles)):
+        ensembles[index % len(ensembles)].add(next(results))
+        if not index:
+            check(ensembles[0].rows[0])
+        if progress is not None:
+            progress(index + 1, total)
 
 
 def _replication(variants: Sequence[Prepared], index: int, *, keeps_log: bool) -> Result:
@@ -274,8 +289,8 @@ def replicate(
     """
     metric = metric or headline(prepared)
     if precision is not None:
-        replications = 1 if prepared.is_deterministic else FEWEST
-    (found,) = replicated(
+        replications = first_replications((prepared,), replications, precision)
+    (ensemble,) = replicated(
         (prepared,),
         replications,
         None if precision is None else functools.partial(_excess, metric=metric, precision=precision),
@@ -285,18 +300,17 @@ def replicate(
         keeps_log=keeps_log,
         most_events=most_events,
     )
-    return found
+    return ensemble
 
 
-def _excess(found: Sequence[Ensemble], *, metric: str, precision: Precision) -> float:
+def _excess(ensembles: Sequence[Ensemble], *, metric: str, precision: Precision) -> float:
     """Return how wide the interval of a metric is over what it should be [-], with controls where they are known."""
-    ratios = [row[metric] for row in found[0].rows]
-    plain = mean_estimate(ratios, metric, is_exact=is_exact(found[0].prepared, metric), follows_tail=False)
-    if plain.method == "exact" and plain.interval is None:
-        return 0.0
-    taken = controlled(ratios, found[0].controls)
-    interval = plain.interval if taken is None else widened(taken.mean, taken.ci95, ratios, metric)
-    return precision.excess(interval, plain.mean, metric, len(ratios), doubt_of(ratios))
+    ratios = [row[metric] for row in ensembles[0].rows]
+    estimate = mean_estimate(ratios, metric, is_exact=is_exact(ensembles[0].prepared, metric), follows_tail=False)
+    narrower = controlled(ratios, ensembles[0].controls)
+    if narrower is not None and (estimate.method != "exact" or estimate.interval is not None):
+        estimate = MeanEstimate(estimate.mean, widened(narrower.mean, narrower.ci95, ratios, metric))
+    return precision.excess_of_mean(estimate, ratios, metric)
 
 
 def _check_metric(metrics: Mapping[str, Ratio], *, metric: str, precision: Precision | None) -> None:
@@ -347,8 +361,8 @@ def band(
     work = functools.partial(_drawn_means, replications=few)
     rows: list[dict[str, float | None]] = []
     with contextlib.closing(in_order(work, ensemble.prepared, range(draws), processes)) as source:
-        for found in source:
-            rows.append(found)
+        for draw_means in source:
+            rows.append(draw_means)
             if progress is not None:
                 progress(len(rows), draws)
     stated = means(ensemble.rows[:few])

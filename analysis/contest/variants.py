@@ -130,6 +130,23 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         many.
     """
     variations = [Variation.parse(text) for text in varied]
+    _check_named_once(scenarios, variations, common)
+    choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
+    combined = []
+    for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
+        name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
+        combined.append(Recipe(name, scenario, tuple(common), combination))
+    if len(combined) < 2:
+        raise ReplicationsError(
+            "nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario"
+        )
+    if len(combined) > _MOST:
+        raise ReplicationsError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
+    return tuple(combined)
+
+
+def _check_named_once(scenarios: Sequence[str], variations: Sequence[Variation], common: Sequence[str]) -> None:
+    """Refuse a path or a scenario that is there twice, and a path that is both set for all and varied."""
     paths = [variation.path for variation in variations]
     for path in paths:
         if paths.count(path) > 1:
@@ -138,22 +155,14 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         if scenarios.count(scenario) > 1:
             raise ReplicationsError(f"{scenario}: is there twice")
     for text in common:
-        path = text.partition("=")[0].strip()
-        for variation in variations:
-            if path in (variation.path, f"{variation.path}.use"):
-                raise ReplicationsError(f"--set {text}: is varied too, by --vary {variation.path}; say it once")
-    choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
-    found = []
-    for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
-        name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
-        found.append(Recipe(name, scenario, tuple(common), combination))
-    if len(found) < 2:
-        raise ReplicationsError(
-            "nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario"
-        )
-    if len(found) > _MOST:
-        raise ReplicationsError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
-    return tuple(found)
+        for path in paths:
+            if _path_of(text) in (path, f"{path}.use"):
+                raise ReplicationsError(f"--set {text}: is varied too, by --vary {path}; say it once")
+
+
+def _path_of(text: str) -> str:
+    """Return the path that a text ``path=value`` is about."""
+    return text.partition("=")[0].strip()
 
 
 def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Loaded:
@@ -174,38 +183,41 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
         If mistakes leave fewer than two variants: with one line for each, with the names of the variants that have it.
     """
     scenarios: dict[str, Scenario] = {}
-    cannot_run: dict[str, str] = {}
-    found: dict[str, list[Recipe]] = {}
+    errors: dict[Recipe, sim.ScenarioError] = {}
     without: dict[str, str] = {}
-    is_wrong = False
     for recipe in wanted:
         try:
-            loaded = scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
+            scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
         except sim.ScenarioError as error:
-            lines = [_as_typed(line, recipe.varied) for line in error.lines]
-            cannot_run[recipe.name] = "; ".join(lines)
-            for line in lines:
-                found.setdefault(line, []).append(recipe)
-            is_wrong = is_wrong or not error.is_answer
+            errors[recipe] = error
             continue
-        if split_stores and loaded.checkpoint.from_preset:
-            bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
-            if bare.checkpoint.tiers != loaded.checkpoint.tiers:
-                without[recipe.name] = f"{recipe.name} without its stores"
-                scenarios[without[recipe.name]] = bare
-    reasons = [_reason(line, having, wanted) for line, having in found.items()]
+        bare = _without_stores(recipe, scenarios[recipe.name]) if split_stores else None
+        if bare is not None:
+            without[recipe.name] = f"{recipe.name} without its stores"
+            scenarios[without[recipe.name]] = bare
+    mistakes = {recipe: [_as_typed(line, recipe.varied) for line in error.lines] for recipe, error in errors.items()}
+    reasons = _reasons(mistakes, wanted)
+    is_wrong = not all(error.is_answer for error in errors.values())
     if is_wrong and len(scenarios) - len(without) < 2:
         raise sim.ScenarioError(reasons)
     if split_stores and scenarios and not without:
         raise ReplicationsError(f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}")
-    return Loaded(scenarios, cannot_run, reasons, without)
+    return Loaded(scenarios, {recipe.name: "; ".join(lines) for recipe, lines in mistakes.items()}, reasons, without)
+
+
+def _without_stores(recipe: Recipe, scenario: Scenario) -> Scenario | None:
+    """Return a variant without the checkpoint stores that its recovery preset adds; ``None`` if it adds none."""
+    if not scenario.checkpoint.from_preset:
+        return None
+    bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
+    return bare if bare.checkpoint.tiers != scenario.checkpoint.tiers else None
 
 
 def prepared(loaded: Loaded) -> list[Variant]:
     """Return the variants that can run, ready to run; those whose stores were split off do not warn of it."""
-    found = [Variant(name, sim.prepare(scenario)) for name, scenario in loaded.scenarios.items()]
+    variants = [Variant(name, sim.prepare(scenario)) for name, scenario in loaded.scenarios.items()]
     bare = loaded.without_stores.values()
-    return [_without_advice(variant) if variant.name in bare else variant for variant in found]
+    return [_without_advice(variant) if variant.name in bare else variant for variant in variants]
 
 
 def document_of(comparison: Comparison, wanted: Sequence[Recipe], loaded: Loaded, *, command: str) -> CompareDocument:
@@ -215,7 +227,7 @@ def document_of(comparison: Comparison, wanted: Sequence[Recipe], loaded: Loaded
         comparison,
         loaded.cannot_run,
         command=command,
-        varied=[text.partition("=")[0].strip() for text in first.varied],
+        varied=list(map(_path_of, first.varied)),
         without_stores=loaded.without_stores,
         instead_of=first.name if first.name in loaded.cannot_run else None,
     )
@@ -236,18 +248,27 @@ def _without_advice(variant: Variant) -> Variant:
 
 def warnings(variants: Sequence[Variant]) -> list[str]:
     """Return what to warn of, with the name of the variant unless all have it."""
-    found: dict[str, list[str]] = {}
+    names_by_line: dict[str, list[str]] = {}
     for variant in variants:
         for line in variant.prepared.warnings:
-            found.setdefault(line, []).append(variant.name)
-    return [line if len(names) == len(variants) else _naming(line, names) for line, names in found.items()]
+            names_by_line.setdefault(line, []).append(variant.name)
+    return [line if len(names) == len(variants) else _naming(line, names) for line, names in names_by_line.items()]
 
 
 def _overrides(recipe: Recipe) -> list[str]:
     """Return what replaces values in a variant: what is set inside of a path that varies comes after it."""
-    varied = tuple(f"{text.partition('=')[0].strip()}." for text in recipe.varied)
+    varied = tuple(f"{_path_of(text)}." for text in recipe.varied)
     inside = [text for text in recipe.common if text.strip().startswith(varied)]
     return [*(text for text in recipe.common if text not in inside), *recipe.varied, *inside]
+
+
+def _reasons(mistakes: Mapping[Recipe, Sequence[str]], wanted: Sequence[Recipe]) -> list[str]:
+    """Return each mistake once, with the names of the variants that have it."""
+    having: dict[str, list[Recipe]] = {}
+    for recipe, lines in mistakes.items():
+        for line in lines:
+            having.setdefault(line, []).append(recipe)
+    return [_reason(line, recipes, wanted) for line, recipes in having.items()]
 
 
 def _reason(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:

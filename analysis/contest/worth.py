@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.contest.runs import replicated
+from ettrick.analysis.contest.runs import first_replications, replicated
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
 from ettrick.analysis.results.run import provenance, replays_a_log
@@ -70,6 +71,12 @@ class Changes(NamedTuple):
     all_knobs: Improvement | None
     left_out: dict[str, str]
 
+    @property
+    def listed(self) -> list[Improvement]:
+        """All changes: the causes, all of them at once, then the knobs likewise."""
+        changes = (*self.causes, self.all_causes, *self.knobs, self.all_knobs)
+        return [change for change in changes if change is not None]
+
 
 class NotApplicableError(ValueError):
     """A change that does not apply to a scenario; the message is the reason."""
@@ -82,14 +89,14 @@ def changes_of(prepared: Prepared) -> Changes:
     own doing. Only the row ``checkpoint_by_rule`` lets the rule choose again.
     """
     left_out: dict[str, str] = {}
-    held = _held(prepared)
-    causes = _causes(prepared, held)
-    everything = held.model_copy(update={"failures": (), "parts": {}})
+    pinned = _pinned(prepared)
+    causes = _causes(prepared, pinned)
+    everything = pinned.model_copy(update={"failures": (), "parts": {}})
     knobs: list[Improvement] = []
-    together, at_once = held, prepared
+    together, at_once = pinned, prepared
     for name, knob in KNOBS.items():
         try:
-            changed, text = knob(held, prepared)
+            changed, text = knob(pinned, prepared)
             change = Improvement(name, text, _ready(changed, prepared))
         except (NotApplicableError, sim.PathError) as error:
             left_out[name] = _reason(error)
@@ -101,15 +108,15 @@ def changes_of(prepared: Prepared) -> Changes:
             left_out[name] = f"it does not fit with those before it: {_reason(error)}"
             continue
         knobs.append(change)
-    made = len(knobs)
-    if held is not prepared.scenario and any(knob.name == "checkpoint" for knob in knobs):
+    count = len(knobs)
+    if pinned is not prepared.scenario and any(knob.name == "checkpoint" for knob in knobs):
         changed, text = _checkpoint(prepared.scenario, prepared)
         knobs.append(Improvement("checkpoint_by_rule", f"{text}, by its rule", sim.prepare(changed), counts=False))
     return Changes(
         tuple(causes),
         Improvement("all", "removed", _ready(everything, prepared)) if len(causes) > 1 else None,
         tuple(knobs),
-        Improvement("all", "all of these", at_once) if made > 1 else None,
+        Improvement("all", "all of these", at_once) if count > 1 else None,
         left_out,
     )
 
@@ -121,7 +128,7 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _held(prepared: Prepared) -> Scenario:
+def _pinned(prepared: Prepared) -> Scenario:
     """Return the scenario with the intervals that rules have chosen written out; the scenario itself if none has."""
     checkpoint = prepared.scenario.checkpoint
     if not any(map(_by_rule, checkpoint.tiers)):
@@ -146,16 +153,18 @@ def _spacing(checkpoint: Any) -> dict[str, float]:
 
 def _ready(scenario: Scenario, of: Prepared) -> Prepared:
     """Return a changed scenario ready to run, in which every job keeps the intervals that rules have chosen for it."""
-    found = sim.prepare(scenario)
+    changed = sim.prepare(scenario)
     checkpoint = of.scenario.checkpoint
     ruled = {tier.store for tier in checkpoint.tiers if _by_rule(tier)}
     if not ruled or len(of.jobs) == 1:
-        return found
+        return changed
     jobs = []
-    for job, before in zip(found.jobs, of.jobs, strict=True):
-        own: dict[str, float] = {store: time for store, time in _spacing(before.checkpoint).items() if store in ruled}
-        jobs.append(replace(job, checkpoint=_spaced(job.checkpoint, own)))
-    return replace(found, jobs=tuple(jobs))
+    for job, before in zip(changed.jobs, of.jobs, strict=True):
+        spacing: dict[str, float] = {
+            store: time for store, time in _spacing(before.checkpoint).items() if store in ruled
+        }
+        jobs.append(replace(job, checkpoint=_spaced(job.checkpoint, spacing)))
+    return replace(changed, jobs=tuple(jobs))
 
 
 def _spaced(checkpoint: Any, spacing: dict[str, float]) -> Any:
@@ -166,15 +175,15 @@ def _spaced(checkpoint: Any, spacing: dict[str, float]) -> Any:
     return replace(checkpoint, rungs=tuple(rungs))
 
 
-def _causes(prepared: Prepared, held: Scenario) -> list[Improvement]:
+def _causes(prepared: Prepared, pinned: Scenario) -> list[Improvement]:
     """Return the scenario without each of its causes.
 
     A rollout is taken out of what has been prepared: the causes whose hazard it changes are drawn at their highest one,
     and described without it they would be other failures. So is a cause of a log, which no description can leave out.
     """
-    entries = _written_out(held)
+    entries = _written_out(pinned)
     stated = {entry.name for entry in entries if entry.use not in _KEPT}
-    found = []
+    changes = []
     for source in prepared.sources:
         if source.is_condition:
             continue
@@ -184,26 +193,26 @@ def _causes(prepared: Prepared, held: Scenario) -> list[Improvement]:
                 name: stock.model_copy(
                     update={"causes": tuple(cause for cause in stock.causes or () if cause != source.name) or None}
                 )
-                for name, stock in held.parts.items()
+                for name, stock in pinned.parts.items()
                 if prepared.parts[name].causes - {source.name}
             }
-            changed = _ready(held.model_copy(update={"failures": tuple(rest), "parts": parts}), prepared)
-            found.append(Improvement(source.name, "removed", changed))
+            changed = _ready(pinned.model_copy(update={"failures": tuple(rest), "parts": parts}), prepared)
+            changes.append(Improvement(source.name, "removed", changed))
         else:
             formula = source.recorded is None
-            found.append(Improvement(source.name, "removed", _dropped(prepared, source.name), has_formula=formula))
-    return found
+            changes.append(Improvement(source.name, "removed", _dropped(prepared, source.name), has_formula=formula))
+    return changes
 
 
 def _written_out(scenario: Scenario) -> list[Any]:
     """Return the entries of ``failures``, with the causes of a bundle in its place."""
-    found: list[Any] = []
+    entries: list[Any] = []
     gpus = scenario.cluster.gpus_of_a_node
     for entry in scenario.failures:
         choice: Any = entry
         is_bundle = choice.use in catalog.bundles()
-        found += choice.expand(catalog.bundle(choice.use), scenario.repair, gpus) if is_bundle else [choice]
-    return found
+        entries += choice.expand(catalog.bundle(choice.use), scenario.repair, gpus) if is_bundle else [choice]
+    return entries
 
 
 def _unaware(entry: Any, name: str) -> Any:
@@ -216,12 +225,12 @@ def _unaware(entry: Any, name: str) -> Any:
 
 def _dropped(prepared: Prepared, name: str) -> Prepared:
     """Return a scenario that has been prepared with a cause, without it."""
-    kept = [index for index, source in enumerate(prepared.sources) if source.name != name]
+    indices = [index for index, source in enumerate(prepared.sources) if source.name != name]
     repaired = prepared.upkeep.repaired
     upkeep = (
-        replace(prepared.upkeep, repaired=tuple(repaired[index] for index in kept)) if repaired else prepared.upkeep
+        replace(prepared.upkeep, repaired=tuple(repaired[index] for index in indices)) if repaired else prepared.upkeep
     )
-    return replace(prepared.with_sources(tuple(prepared.sources[index] for index in kept)), upkeep=upkeep)
+    return replace(prepared.with_sources(tuple(prepared.sources[index] for index in indices)), upkeep=upkeep)
 
 
 def _mtbf(scenario: Scenario, _: Prepared) -> tuple[Scenario, str]:
@@ -353,26 +362,27 @@ def worth(
     """
     prepared = prepare(scenario)
     changes = changes_of(prepared)
-    kinds = ((changes.causes, changes.all_causes), (changes.knobs, changes.all_knobs))
-    listed = [change for singles, together in kinds for change in (*singles, together) if change is not None]
-    scenarios = [prepared, *(change.prepared for change in listed)]
-    base, *others = replicated(
-        scenarios,
-        1 if all(variant.is_deterministic for variant in scenarios) else replications,
-        processes=processes,
-        progress=progress,
+    variants = [prepared, *(change.prepared for change in changes.listed)]
+    base, *ensembles = replicated(
+        variants, first_replications(variants, replications), processes=processes, progress=progress,
         most_events=most_events,
-    )
-    simulated = {id(change): ensemble for change, ensemble in zip(listed, others, strict=True)}
+    )  # fmt: skip
+    simulated = [_simulated(change, ensemble, base) for change, ensemble in zip(changes.listed, ensembles, strict=True)]
+    return _document(prepared, changes, base, simulated, command)
+
+
+def _document(
+    prepared: Prepared, changes: Changes, base: Ensemble, simulated: Sequence[_SimulatedChange], command: str
+) -> WorthDocument:
+    """Return the document of changes that were simulated, in the order of `Changes.listed`."""
     by = "tokens_per_day" if "tokens_per_day" in base.rows[0] else "ettr"
     price = _price(base, by)
     scale = _per_year(prepared, by) * price if price is not None else None
+    of_causes = len(changes.causes) + (changes.all_causes is not None)
     causes, knobs = (
-        _group([_simulated(change, simulated[id(change)], base) for change in singles],
-               None if together is None else _simulated(together, simulated[id(together)], base),
-               _contributions(base.rows), by, scale)
-        for singles, together in kinds
-    )  # fmt: skip
+        _group(part, len(singles), _contributions(base.rows), by, scale)
+        for part, singles in ((simulated[:of_causes], changes.causes), (simulated[of_causes:], changes.knobs))
+    )
     form, cost = closed_form(prepared), prepared.upkeep.cost
     return WorthDocument(
         format=FORMAT,
@@ -426,49 +436,53 @@ class _SimulatedChange(NamedTuple):
 
 
 def _group(
-    singles: list[_SimulatedChange], together: _SimulatedChange | None, base: _Table, by: str, scale: float | None
+    simulated: Sequence[_SimulatedChange], singles: int, base: _Table, by: str, scale: float | None
 ) -> WorthGroup:
-    """Return what changes of a kind are worth, alone and all at once."""
+    """Return what changes of a kind are worth, alone and all at once: the first ones alone, a last one all at once."""
+    row = functools.partial(_row, metrics=tuple(base), by=by, scale=scale)
 
-    def row(
-        name: str,
-        change: str,
-        more: list[_Table],
-        less: list[_Table],
-        formula: dict[str, float],
-        *,
-        counts: bool = True,
-    ) -> WorthRow:
-        gain = {metric: _gain([table[metric] for table in more], [table[metric] for table in less]) for metric in base}
-        return WorthRow(
-            name=name,
-            change=change,
-            gain=gain,
-            money_per_year=_times(gain[by], scale),
-            closed_form=dict(formula),
-            counts=counts,
-        )
+    def alone(part: _SimulatedChange) -> WorthRow:
+        name, text, counts = part.change.name, part.change.text, part.change.counts
+        return row(name, text, [part.table], [base], part.formula, counts=counts)
 
-    def single(one: _SimulatedChange, *, counts: bool) -> WorthRow:
-        return row(one.change.name, one.change.text, [one.table], [base], one.formula, counts=counts)
-
-    rows = [single(one, counts=one.change.counts) for one in singles]
-    rows.sort(key=lambda row: math.inf if (gain := row.gain[by]) is None else -gain.mean)
-    if together is None:
+    rows = sorted(
+        map(alone, simulated[:singles]), key=lambda row: math.inf if (gain := row.gain[by]) is None else -gain.mean
+    )
+    if len(simulated) == singles:
         return WorthGroup(rows=rows, together=None, added=None, residual=None)
-    counted = [one for one in singles if one.change.counts]
-    tables, bases = [one.table for one in counted], [base] * len(counted)
-    parts = [one.formula for one in counted]
-    formula = {
-        name: math.fsum(part[name] for part in parts) for name in parts[0] if all(name in part for part in parts)
-    }
+    together = simulated[singles]
+    counted = [part for part in simulated[:singles] if part.change.counts]
+    tables, bases = [part.table for part in counted], [base] * len(counted)
+    formula = _added([part.formula for part in counted])
     rest = _less(together.formula, formula)
     return WorthGroup(
         rows=rows,
-        together=single(together, counts=True),
+        together=alone(together),
         added=row("added", "these added up", tables, bases, formula),
         residual=row("residual", "all at once less these added up", [together.table, *bases[1:]], tables, rest),
     )
+
+
+def _row(
+    name: str, change: str, more: Sequence[_Table], less: Sequence[_Table], formula: dict[str, float], *,
+    metrics: Sequence[str], by: str, scale: float | None, counts: bool = True,
+) -> WorthRow:  # fmt: skip
+    """Return what the sum of some tables is above that of others, as a row."""
+    gain = {metric: _gain([table[metric] for table in more], [table[metric] for table in less]) for metric in metrics}
+    return WorthRow(
+        name=name,
+        change=change,
+        gain=gain,
+        money_per_year=_times(gain[by], scale),
+        closed_form=dict(formula),
+        counts=counts,
+    )
+
+
+def _added(formulas: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the sum of closed forms, of the metrics that all of them have."""
+    names = [name for name in formulas[0] if all(name in formula for formula in formulas)]
+    return {name: math.fsum(formula[name] for formula in formulas) for name in names}
 
 
 def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> DifferenceSummary | None:
@@ -479,19 +493,19 @@ def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Dif
         return None
     sums = [[Ratio(value, 1) for value in np.sum(values, axis=0).tolist()] for values in (ours, theirs)]
     # Variants without chance have one replication.
-    found = difference(*sums, is_exact=len(sums[0]) == 1)
+    gain = difference(*sums, is_exact=len(sums[0]) == 1)
     # Replications that all agree, because what makes the difference is rare, are no proof.
-    if found is None or (found.ci95 is not None and found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)):
-        return found
-    return found.model_copy(update={"ci95": None, "resolved": False, "replications_to_resolve": None})
+    if gain is None or (gain.ci95 is not None and gain.ci95[1] - gain.ci95[0] > SAME * abs(gain.mean)):
+        return gain
+    return gain.model_copy(update={"ci95": None, "resolved": False, "replications_to_resolve": None})
 
 
-def _times(found: DifferenceSummary | None, scale: float | None) -> DifferenceSummary | None:
+def _times(gain: DifferenceSummary | None, scale: float | None) -> DifferenceSummary | None:
     """Return a difference in another unit."""
-    if found is None or scale is None:
+    if gain is None or scale is None:
         return None
-    ends = None if found.ci95 is None else (scale * found.ci95[0], scale * found.ci95[1])
-    return found.model_copy(update={"mean": scale * found.mean, "ci95": ends})
+    ends = None if gain.ci95 is None else (scale * gain.ci95[0], scale * gain.ci95[1])
+    return gain.model_copy(update={"mean": scale * gain.mean, "ci95": ends})
 
 
 def _formula(prepared: Prepared) -> dict[str, float]:
@@ -502,11 +516,11 @@ def _formula(prepared: Prepared) -> dict[str, float]:
     ettr = closed_form(prepared).ettr
     if ettr is None:
         return {}
-    found = {"ettr": ettr}
-    one = prepared.jobs[0]
-    if len(prepared.jobs) == 1 and one.tokens_per_second > 0 and math.isinf(one.target):
-        found["tokens_per_day"] = ettr * one.tokens_per_second * DAY
-    return found
+    formula = {"ettr": ettr}
+    job = prepared.jobs[0]
+    if len(prepared.jobs) == 1 and job.tokens_per_second > 0 and math.isinf(job.target):
+        formula["tokens_per_day"] = ettr * job.tokens_per_second * DAY
+    return formula
 
 
 def _less(ours: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:

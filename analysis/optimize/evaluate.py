@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.optimize.problem import check_metrics
@@ -33,10 +34,10 @@ def estimate(cell: Cell, metric: str, *, over_draws: bool) -> MeanEstimate:
         return MeanEstimate()
     if over_draws:
         return predictive_mean(cell, metric) or MeanEstimate()
-    found = cell.stated.estimate(metric)
-    if found.mean is not None and found.interval is None and found.method == "exact":
-        return MeanEstimate(found.mean, (found.mean, found.mean))
-    return found
+    measured = cell.stated.estimate(metric)
+    if measured.mean is not None and measured.interval is None and measured.method == "exact":
+        return MeanEstimate(measured.mean, (measured.mean, measured.mean))
+    return measured
 
 
 def doubt_of_cell(cell: Cell, metric: str, *, over_draws: bool) -> float | None:
@@ -69,7 +70,7 @@ class Trial(NamedTuple):
     @property
     def trouble(self) -> str:
         """Why there is nothing, in a line; empty where all is well."""
-        return next((found.trouble for found in (self.cell.stated, *self.cell.drawn) if found.trouble), "")
+        return next((outcome.trouble for outcome in (self.cell.stated, *self.cell.drawn) if outcome.trouble), "")
 
     @property
     def is_usable(self) -> bool:
@@ -97,24 +98,24 @@ class Evaluator:
 
     def evaluate(self, choices: Sequence[Sequence[AxisPosition]]) -> list[Trial]:
         """Return a trial for each combination, in order; those without one are simulated together."""
-        known = {_key(trial.chosen): trial for trial in self.trials}
+        evaluated = {_key(trial.chosen): trial for trial in self.trials}
         new: dict[object, tuple[Sequence[AxisPosition], list[Point]]] = {}
         for chosen in choices:
             key = _key(chosen)
-            if key not in known and key not in new:
+            if key not in evaluated and key not in new:
                 new[key] = chosen, self._points(chosen)
-        points = [point for _, mine in new.values() for point in mine]
+        points = [point for _, trial_points in new.values() for point in trial_points]
         if points and not self._checked:
             # A metric that is misspelt is refused after one point, not after the first batch.
             self.campaign.simulate(points[:1], self.replications)
             self._check(points.pop(0))
         if points:
             self.campaign.simulate(points, self.replications)
-        for key, (chosen, mine) in new.items():
-            trial = self._trial(chosen, mine)
-            known[key] = trial
+        for key, (chosen, trial_points) in new.items():
+            trial = self._trial(chosen, trial_points)
+            evaluated[key] = trial
             self.trials.append(trial)
-        return [known[_key(chosen)] for chosen in choices]
+        return [evaluated[_key(chosen)] for chosen in choices]
 
     def labels(self, chosen: Sequence[AxisPosition]) -> dict[str, str]:
         """Return the values of a combination by axis; empty for the scenario as it is."""
@@ -129,24 +130,24 @@ class Evaluator:
         """All trials but the scenario as it is."""
         return [trial for trial in self.trials if trial.chosen]
 
-    def gain(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> DifferenceSummary | None:
+    def gain(self, trial: Trial, rival: Trial, aim: Aim, confidence: float = 0.95) -> DifferenceSummary | None:
         """Return by how much a trial is better than another in one aim, on the same failures; negative for worse."""
-        if trial.trouble or other.trouble or aim.is_axis:
+        if trial.trouble or rival.trouble or aim.is_axis:
             return None
-        first, second = (other.cell, trial.cell) if aim.lowest else (trial.cell, other.cell)
+        first, second = (rival.cell, trial.cell) if aim.lowest else (trial.cell, rival.cell)
         if self.problem.over_draws:
             return predictive_difference(first, second, aim.name, confidence)
         ours, theirs = first.stated.metrics.get(aim.name, ()), second.stated.metrics.get(aim.name, ())
         exact = aim.name in first.stated.exact & second.stated.exact
         return difference(ours, theirs, metric=aim.name, confidence=confidence, is_exact=exact)
 
-    def is_worse(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> bool:
+    def is_worse(self, trial: Trial, rival: Trial, aim: Aim, confidence: float = 0.95) -> bool:
         """Return whether a trial is resolved as worse than another in one aim, at some confidence."""
         if aim.is_axis:
-            mine, theirs = (found.aims[self.problem.aims.index(aim)].mean for found in (trial, other))
-            return mine is not None and theirs is not None and aim.score(mine) < aim.score(theirs)
-        found = self.gain(trial, other, aim, confidence)
-        return found is not None and found.resolved and found.mean < 0
+            ours, theirs = (side.aims[self.problem.aims.index(aim)].mean for side in (trial, rival))
+            return ours is not None and theirs is not None and aim.score(ours) < aim.score(theirs)
+        gain = self.gain(trial, rival, aim, confidence)
+        return gain is not None and gain.resolved and gain.mean < 0
 
     def _points(self, chosen: Sequence[AxisPosition]) -> list[Point]:
         """Return the points of a combination, numbered after all others: central values, then each draw."""
@@ -180,8 +181,8 @@ class Evaluator:
             cell,
             aims,
             bounded,
-            tuple(condition.verdict(found.mean, found.interval) for condition, found in pairs),
-            runs and all(condition.is_met(found.mean) for condition, found in pairs),
+            tuple(condition.verdict(bound.mean, bound.interval) for condition, bound in pairs),
+            runs and all(condition.is_met(bound.mean) for condition, bound in pairs),
         )
 
     def _aim(self, aim: Aim, chosen: Sequence[AxisPosition], cell: Cell) -> MeanEstimate:
@@ -250,17 +251,17 @@ def rank_trials(bench: Evaluator) -> TrialRanking:
         order = sorted(usable, key=lambda trial: (-_score(bench, trial), _worst_violation(bench, trial)))
         as_good = tuple(trial for trial in order if _score(bench, trial) == _score(bench, order[0]))
         return TrialRanking(tuple(order), as_good, 0.0, None)
-    found = _ranking(bench, usable) if len(usable) > 1 else None
-    if found is None:
+    ranking = _ranking(bench, usable) if len(usable) > 1 else None
+    if ranking is None:
         order = sorted(usable, key=lambda trial: -_score(bench, trial))
         return TrialRanking(tuple(order), (order[0],), None, None)
-    behind = dict(zip(found.order, found.behind, strict=True))
-    loss = max((behind[index][1][1] for index in found.may_be_best if index in behind), default=0.0)
+    behind = dict(zip(ranking.order, ranking.behind, strict=True))
+    loss = max((behind[index][1][1] for index in ranking.may_be_best if index in behind), default=0.0)
     return TrialRanking(
-        tuple(usable[index] for index in found.order),
-        tuple(usable[index] for index in found.may_be_best),
+        tuple(usable[index] for index in ranking.order),
+        tuple(usable[index] for index in ranking.may_be_best),
         max(loss, 0.0),
-        found.replications_to_resolve,
+        ranking.replications_to_resolve,
     )
 
 
@@ -286,7 +287,7 @@ def front_of(bench: Evaluator) -> list[Member]:
     K. Deb, "Multi-Objective Optimization Using Evolutionary Algorithms" (2001), section 2.4.
     """
     usable = [trial for trial in bench.candidates if trial.is_usable]
-    members = [trial for trial in usable if not any(_dominates(bench, other, trial) for other in usable)]
+    members = [trial for trial in usable if not any(_dominates(bench, rival, trial) for rival in usable)]
     members.sort(key=lambda trial: -_score(bench, trial))
     rivals = [trial for trial in bench.candidates if trial.verdict != "fails"]
     return [Member(trial, _is_certain(bench, trial, rivals)) for trial in members]
@@ -304,23 +305,23 @@ def _ranking(bench: Evaluator, usable: Sequence[Trial]) -> Ranking | None:
 
 
 def _score(bench: Evaluator, trial: Trial, position: int = 0) -> float:
+    """Return how good a trial is in an aim: the higher the better, and what is not known is the worst."""
     mean = trial.aims[position].mean
-    assert mean is not None
-    return bench.problem.aims[position].score(mean)
+    return -math.inf if mean is None else bench.problem.aims[position].score(mean)
 
 
 def _worst_violation(bench: Evaluator, trial: Trial) -> float:
     pairs = zip(bench.problem.conditions, trial.bounded, strict=True)
-    return max((condition.violation(found.mean) for condition, found in pairs if found.mean is not None), default=0.0)
+    return max((condition.violation(bound.mean) for condition, bound in pairs if bound.mean is not None), default=0.0)
 
 
-def _dominates(bench: Evaluator, one: Trial, other: Trial) -> bool:
+def _dominates(bench: Evaluator, trial: Trial, rival: Trial) -> bool:
     aims = range(len(bench.problem.aims))
-    scores = [(_score(bench, one, at), _score(bench, other, at)) for at in aims]
-    return all(mine >= theirs for mine, theirs in scores) and any(mine > theirs for mine, theirs in scores)
+    scores = [(_score(bench, trial, at), _score(bench, rival, at)) for at in aims]
+    return all(ours >= theirs for ours, theirs in scores) and any(ours > theirs for ours, theirs in scores)
 
 
-def _is_certain(bench: Evaluator, trial: Trial, others: Sequence[Trial]) -> bool:
+def _is_certain(bench: Evaluator, trial: Trial, rivals: Sequence[Trial]) -> bool:
     """Return whether no combination may be better in everything, as far as pairs of replications show.
 
     All paired differences of metrics hold together with a probability of 95 % (Bonferroni), as in the question
@@ -330,5 +331,5 @@ def _is_certain(bench: Evaluator, trial: Trial, others: Sequence[Trial]) -> bool
         return False
     aims = bench.problem.aims
     measured = sum(not aim.is_axis for aim in aims)
-    confidence = 1 - 0.05 / max(len(others) * (len(others) - 1) // 2 * measured, 1)
-    return all(other is trial or any(bench.is_worse(other, trial, aim, confidence) for aim in aims) for other in others)
+    confidence = 1 - 0.05 / max(len(rivals) * (len(rivals) - 1) // 2 * measured, 1)
+    return all(rival is trial or any(bench.is_worse(rival, trial, aim, confidence) for aim in aims) for rival in rivals)

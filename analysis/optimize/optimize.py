@@ -53,13 +53,14 @@ if TYPE_CHECKING:
     from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
     from ettrick.analysis.optimize.problem import Problem
     from ettrick.analysis.optimize.search import Edge
+    from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.campaign import Campaign
 
 # The answer on failures that had no part in finding it.
 
 
-def confirm(bench: Evaluator, found: Sequence[Trial], replications: int) -> ConfirmationSummary:
+def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> ConfirmationSummary:
     """Return what some combinations come to with another seed, and draws, beside the scenario as it is.
 
     The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
@@ -77,24 +78,23 @@ def confirm(bench: Evaluator, found: Sequence[Trial], replications: int) -> Conf
     ----------
     J. E. Smith, R. L. Winkler, "The Optimizer's Curse", Management Science 52 (2006), 311.
     """
-    stated = bench.problem.loaded.scenario(found[0].cell.stated.point).seed
+    stated = bench.problem.loaded.scenario(answers[0].cell.stated.point).seed
     seed = int.from_bytes(hashlib.blake2b(f"confirm {stated}".encode(), digest_size=8).digest(), "big") >> 1
     loaded = _with_seed(bench.problem.loaded, seed)
     # The draws too: inputs that none of them met helped to choose the answer as noise did.
     draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Evaluator(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
-    *trials, start = fresh.evaluate([*(trial.chosen for trial in found), ()])
-    aims = problem.aims
+    *trials, start = fresh.evaluate([*(trial.chosen for trial in answers), ()])
     return ConfirmationSummary(
         seed=seed,
         replications=max(trial.cell.stated.replications for trial in trials),
-        confirmed=_is_confirmed(trials[0], start, fresh.gain(trials[0], start, aims[0])),
+        confirmed=_is_confirmed(trials[0], start, fresh.gain(trials[0], start, problem.aims[0])),
         trials=[
             ConfirmedTrial(
                 **_trial(trial, fresh),
-                gain={aim.name: fresh.gain(trial, start, aim) for aim in aims},
-                ahead_of_answer={aim.name: fresh.gain(trial, trials[0], aim) for aim in aims},
+                gain={aim.name: fresh.gain(trial, start, aim) for aim in problem.aims},
+                ahead_of_answer={aim.name: fresh.gain(trial, trials[0], aim) for aim in problem.aims},
             )
             for trial in trials
         ],
@@ -114,26 +114,26 @@ def _is_confirmed(answer: Trial, start: Trial, gain: DifferenceSummary | None) -
 
 
 def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
-    kept = (text for text in loaded.common if not text.startswith("seed="))
-    return dataclasses.replace(loaded, common=(*kept, settings_text("seed", seed)))
+    settings = (text for text in loaded.common if not text.startswith("seed="))
+    return dataclasses.replace(loaded, common=(*settings, settings_text("seed", seed)))
 
 
 # The document of an optimisation.
 
 
-def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocument:
+def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDocument:
     """Return the document of what `optimize` found."""
-    bench = found.bench
+    bench = result.bench
     problem = bench.problem
     study = problem.loaded.study
-    ranking = found.ranking
-    answers = [member.trial for member in found.front] or list(ranking.order[:1])
+    ranking = result.ranking
+    answers = [member.trial for member in result.front] or list(ranking.order[:1])
     return OptimizeDocument(
         format=FORMAT,
         study=study.name,
         question=study.question,
         scenario=study.scenario,
-        method=found.method,
+        method=result.method,
         replications=bench.replications,
         over=problem.spec.over,
         draws=len(problem.draws) - 1,
@@ -145,15 +145,15 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
         neighbours=_neighbours(answers[0], bench) if answers else [],
         settings=_settings(answers[0]) if answers else [],
         runner_up=TrialSummary(**_trial(ranking.order[1], bench))
-        if len(ranking.order) > 1 and not found.front
+        if len(ranking.order) > 1 and not result.front
         else None,
-        as_good=_as_good(found),
-        top=found.top,
-        edge=None if found.edge is None else _edge(found.edge, bench),
-        front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in found.front],
+        as_good=_as_good(result),
+        top=result.top,
+        edge=None if result.edge is None else _edge(result.edge, bench),
+        front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in result.front],
         trials=[TrialSummary(**_trial(trial, bench)) for trial in _in_order(bench)],
-        confirmation=found.confirmation,
-        closed_form=found.formula,
+        confirmation=result.confirmation,
+        closed_form=result.formula,
         closed_form_left_out=_without_formula(bench),
         assumptions=list(study.assumptions),
         warnings=_warnings(answers, bench),
@@ -163,14 +163,14 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
 
 def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:
     """Return what came of the neighbours of the answer; none of a curve between two ends."""
-    found = []
+    neighbours = []
     for chosen, axis in bench.problem.neighbours(answer.chosen):
         trial = bench.known(chosen)
         if trial is not None:
             status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
             to = bench.labels(chosen)[axis]
-            found.append(NeighbourSummary(axis=axis, to=to, status=status, reason=trial.trouble))
-    return found
+            neighbours.append(NeighbourSummary(axis=axis, to=to, status=status, reason=trial.trouble))
+    return neighbours
 
 
 def _warnings(answers: Sequence[Trial], bench: Evaluator) -> list[str]:
@@ -225,8 +225,8 @@ def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
 def _settings(trial: Trial) -> list[str]:
     """Return what a combination writes into the scenario, as ``path=value``."""
     stated = trial.cell.stated.point
-    mine = {id(value) for value in trial.chosen}
-    values = [value for value in stated.values if id(value) in mine]
+    chosen_ids = {id(value) for value in trial.chosen}
+    values = [value for value in stated.values if id(value) in chosen_ids]
     return list(stated._replace(values=tuple(values)).overrides)
 
 
@@ -238,10 +238,10 @@ def _in_order(bench: Evaluator) -> list[Trial]:
     return bench.candidates
 
 
-def _as_good(found: OptimizationResult) -> EquivalentRange | None:
+def _as_good(result: OptimizationResult) -> EquivalentRange | None:
     """Return what is as good as the answer at this precision."""
-    ranking, bench = found.ranking, found.bench
-    if found.front or found.edge is not None or not ranking.as_good:
+    ranking, bench = result.ranking, result.bench
+    if result.front or result.edge is not None or not ranking.as_good:
         return None
     trials = [trial for trial in _in_order(bench) if trial in ranking.as_good]
     return EquivalentRange(
@@ -264,13 +264,13 @@ def _as_it_is(bench: Evaluator) -> dict[str, str]:
     """Return what the scenario as it is says of each axis, where that is one value."""
     problem = bench.problem
     content = problem.loaded.template.scenario(problem.loaded.common).dump()
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for name in problem.domains:
         axis = problem.loaded.study.vary[name]
         if not isinstance(axis.choices, dict) or axis.path or axis.paths:
             value = _value_at(content, axis.targets(name)[0].split("."))
-            found |= {} if value is None else {name: label_of(value)}
-    return found
+            labels |= {} if value is None else {name: label_of(value)}
+    return labels
 
 
 def _value_at(content: Any, path: Sequence[str]) -> Any:
@@ -404,16 +404,17 @@ _MOST = 100_000
 def why(content: OptimizeDocument) -> Iterator[str]:
     """Yield for each condition and gain of a document that is not confirmed what speaks against it, a line each."""
     fresh = content.confirmation
-    assert fresh is not None
+    if fresh is None:
+        return
     answer = fresh.trials[0]
     if answer.trouble:
         yield f"the answer cannot run: {answer.trouble}"
         return
-    for found in answer.conditions:
-        if found.verdict == "fails":
-            yield f"{found.condition} fails"
-        elif found.verdict == "open":
-            yield f"{found.condition} is not resolved: {_what_would_tell(found, content)}"
+    for condition in answer.conditions:
+        if condition.verdict == "fails":
+            yield f"{condition.condition} fails"
+        elif condition.verdict == "open":
+            yield f"{condition.condition} is not resolved: {_what_would_tell(condition, content)}"
     aim = content.aims[0]
     gain = answer.gain[aim.name]
     if gain is None or (fresh.as_it_is is not None and not fresh.as_it_is.met):
@@ -428,36 +429,55 @@ def why(content: OptimizeDocument) -> Iterator[str]:
         yield f"not resolved whether it is better than the scenario as it is{worded}"
 
 
-def _what_would_tell(found: ConditionSummary, content: OptimizeDocument) -> str:
+def _what_would_tell(condition: ConditionSummary, content: OptimizeDocument) -> str:
     """Return how many replications, or draws, would leave the bound of an open condition outside of its interval."""
     draws, runs = content.draws, content.confirmation.replications if content.confirmation else 0
-    mean, bound, ends = found.mean or 0.0, found.bound or 0.0, found.ci95
-    is_least = ">=" in found.condition
-    is_chance = found.metric in PROBABILITIES
-    if is_chance and draws:
-        # Of P <= b it is the probability of the contrary that has to be at least 1 - b.
-        fewest = replications_to_hold(1.0, bound if is_least else 1 - bound)
-        if fewest is not None and min(draws, runs) < fewest:
-            return f"to show it takes {fewest} draws and {fewest} replications at least"
-    if ends is None:
+    mean, bound = condition.mean or 0.0, condition.bound or 0.0
+    is_least = ">=" in condition.condition
+    fewest = _fewest(condition.metric, bound, is_least=is_least) if draws else 0
+    if min(draws, runs) < fewest:
+        return f"to show it takes {fewest} draws and {fewest} replications at least"
+    if condition.ci95 is None:
         return "all replications are equal, which shows nothing of others"
-    if found.doubt is not None and found.doubt >= abs(mean - bound):
-        size = f"{100 * found.doubt:.2g} percentage points" if is_share(found.metric) else f"{found.doubt:.2g}"
+    if condition.doubt is not None and condition.doubt >= abs(mean - bound):
+        size = _doubt_text(condition.metric, condition.doubt)
         return f"the replay of requests alone leaves {size}; other seeds would tell, more replications would not"
     if mean == bound:
         return "the mean is the bound"
-    if is_chance and not draws and is_least and mean > bound:
-        needed = replications_to_hold(mean, bound)
-    else:
-        # An interval shrinks with the root of the replications; the side on which the bound lies counts.
-        reach = ends[1] - mean if bound > mean else mean - ends[0]
-        needed = math.ceil(runs * (reach / (bound - mean)) ** 2)
+    needed = _replications_to_tell(condition.metric, mean, bound, condition.ci95, draws, runs, is_least=is_least)
     if needed is None or needed > _MOST:
         return f"more than {_MOST:,} replications would be needed"
     if draws:
         return f"about {number_of(math.ceil(draws * needed / runs), 'draw')} and {needed:,} replications would tell"
-    side = "" if (mean > bound) == is_least else ", which is that it fails,"
-    return f"confirm: {needed} would show it{side} if mean and spread stay as they are"
+    return _confirmation_text(needed, holds=(mean > bound) == is_least)
+
+
+def _fewest(metric: str, bound: float, *, is_least: bool) -> int:
+    """Return how many draws and replications a probability takes that all end alike; 0 where there is no such number.
+
+    Of P <= b it is the probability of the contrary that has to be at least 1 - b.
+    """
+    return (replications_to_hold(1.0, bound if is_least else 1 - bound) or 0) if metric in PROBABILITIES else 0
+
+
+def _doubt_text(metric: str, doubt: float) -> str:
+    return f"{100 * doubt:.2g} percentage points" if is_share(metric) else f"{doubt:.2g}"
+
+
+def _confirmation_text(replications: int, *, holds: bool) -> str:
+    side = "" if holds else ", which is that it fails,"
+    return f"confirm: {replications} would show it{side} if mean and spread stay as they are"
+
+
+def _replications_to_tell(
+    metric: str, mean: float, bound: float, interval: Interval, draws: int, runs: int, *, is_least: bool
+) -> int | None:
+    """Return how many replications would leave a bound outside of an interval; ``None`` for far too many."""
+    if metric in PROBABILITIES and not draws and is_least and mean > bound:
+        return replications_to_hold(mean, bound)
+    # An interval shrinks with the root of the replications; the side on which the bound lies counts.
+    reach = interval[1] - mean if bound > mean else mean - interval[0]
+    return math.ceil(runs * (reach / (bound - mean)) ** 2)
 
 
 def replications_to_hold(mean: float, bound: float) -> int | None:

@@ -17,12 +17,15 @@ from ettrick.sim.input import complaints
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ettrick.analysis.study.amounts import AxisPosition
-    from ettrick.analysis.study.axis import Axis
+    from ettrick.analysis.study.axis import Axis, Range
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.study.model import Condition, Optimum
+
+    # What takes a mistake: where it is below ``optimize``, and the rule.
+    Complain = Callable[[tuple[str | int, ...], str], None]
 
 # Where an optimum is looked for: what each chosen axis of a study may be.
 
@@ -49,7 +52,7 @@ class Options:
 
     def beside(self, value: AxisPosition) -> list[AxisPosition]:
         """Return all other values: none is nearer than another."""
-        return [other for other in self.values if other.settings != value.settings]
+        return [option for option in self.values if option.settings != value.settings]
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,13 @@ class NumericRange:
     def ends(self) -> tuple[float, float]:
         """Lowest and highest number."""
         if self.steps:
-            return _place(self.steps[0]), _place(self.steps[-1])
-        assert self.axis.range is not None
-        return self.axis.range.ends
+            return place_of(self.steps[0]), place_of(self.steps[-1])
+        return self._range.ends
+
+    @property
+    def _range(self) -> Range:
+        assert self.axis.range is not None, "a line without steps is a range"
+        return self.axis.range
 
     @property
     def is_whole(self) -> bool:
@@ -117,33 +124,32 @@ class NumericRange:
         if self.steps:
             last = len(self.steps) - 1
             return [self.steps[index] for index in sorted({round(last * k / (count - 1)) for k in range(count)})]
-        assert self.axis.range is not None
-        found = [self.value(self.axis.range.at(k / (count - 1))) for k in range(count)]
-        return list({value.settings: value for value in found}.values())
+        positions = [self.value(self._range.at(k / (count - 1))) for k in range(count)]
+        return list({value.settings: value for value in positions}.values())
 
     def between(self, low: AxisPosition, high: AxisPosition) -> AxisPosition | None:
         """Return the value in the middle of two; ``None`` if nothing distinct lies between them."""
         if self.steps:
             first, last = self.steps.index(low), self.steps.index(high)
             return self.steps[(first + last) // 2] if last - first > 1 else None
-        a, b = _place(low), _place(high)
+        a, b = place_of(low), place_of(high)
         if not self.is_whole and (b < a * (1 + _NARROW) if self.is_log else b - a < _NARROW * self._width):
             return None
-        found = self.value(math.sqrt(a * b) if self.is_log else (a + b) / 2)
-        return None if found.settings in (low.settings, high.settings) else found
+        middle = self.value(math.sqrt(a * b) if self.is_log else (a + b) / 2)
+        return None if middle.settings in (low.settings, high.settings) else middle
 
     def beside(self, value: AxisPosition) -> list[AxisPosition]:
         """Return the next values on both sides, where there are such; between two ends a step is a part of the way."""
         if self.steps:
             at = self.steps.index(value)
             return [self.steps[index] for index in (at - 1, at + 1) if 0 <= index < len(self.steps)]
-        (low, high), number = self.ends, _place(value)
+        (low, high), number = self.ends, place_of(value)
         step = (high / low) ** (1 / _STEPS) if self.is_log else (high - low) / _STEPS
         numbers = (number / step, number * step) if self.is_log else (number - step, number + step)
         if self.is_whole:
             numbers = number - 1, number + 1
-        found = [self.value(min(max(other, low), high)) for other in numbers]
-        return [other for other in found if other.settings != value.settings]
+        neighbours = [self.value(min(max(candidate, low), high)) for candidate in numbers]
+        return [candidate for candidate in neighbours if candidate.settings != value.settings]
 
     @property
     def _width(self) -> float:
@@ -166,12 +172,13 @@ def domain_of(name: str, axis: Axis) -> Domain:
         return NumericRange(name, axis, tuple(map(line.value, axis.range.numbers()))) if steps else line
     values = axis.values(name)
     if len(values) > 1 and axis.is_numeric and len({value.number for value in values}) == len(values):
-        return NumericRange(name, axis, tuple(sorted(values, key=_place)))
+        return NumericRange(name, axis, tuple(sorted(values, key=place_of)))
     return Options(values)
 
 
-def _place(value: AxisPosition) -> float:
-    assert value.number is not None
+def place_of(value: AxisPosition) -> float:
+    """Return where a value of a numeric axis lies."""
+    assert value.number is not None, "numeric axes have numbers"
     return value.number
 
 
@@ -227,8 +234,8 @@ class Problem:
     @property
     def line(self) -> NumericRange | None:
         """The only axis of a problem with one aim, if it has numbers."""
-        domain, *others = self.domains.values()
-        return domain if not others and len(self.aims) == 1 and isinstance(domain, NumericRange) else None
+        domain, *rest = self.domains.values()
+        return domain if not rest and len(self.aims) == 1 and isinstance(domain, NumericRange) else None
 
     def neighbours(self, chosen: Sequence[AxisPosition]) -> list[tuple[tuple[AxisPosition, ...], str]]:
         """Return the choices that differ from one in the next value of one axis, each with that axis."""
@@ -242,9 +249,9 @@ class Problem:
         """Return the value of each axis for a choice and a draw; without a choice, those of the unknown axes alone."""
         if not chosen:
             return self.draws[draw]
-        mine, others = iter(chosen), iter(self.draws[draw])
+        chosen_values, drawn_values = iter(chosen), iter(self.draws[draw])
         axes = self.loaded.study.vary
-        return tuple(next(mine) if name in self.domains else next(others) for name in axes)
+        return tuple(next(chosen_values) if name in self.domains else next(drawn_values) for name in axes)
 
 
 def problem_of(loaded: LoadedStudy) -> Problem:
@@ -266,16 +273,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
     if spec.over == "runs+parameters" and not unknown:
         complain(("over",), "runs+parameters needs an axis with a distribution, and vary has none")
     aims = _aims(spec, domains, unknown, complain)
-    conditions = []
-    for index, text in enumerate(spec.subject_to):
-        try:
-            condition = condition_of(text)
-        except ValueError as error:
-            complain(("subject_to", index), str(error))
-            continue
-        if condition.metric in study.vary:
-            complain(("subject_to", index), f"{condition.metric} is an axis: give its bounds in vary")
-        conditions.append(condition)
+    conditions = _conditions(spec, study.vary, complain)
     if not wrong and not conditions and all(aim.is_axis for aim in aims):
         complain(
             _key(spec, 0), f"{aims[0].name} is an axis, and nothing keeps it from its end: add subject_to or pareto"
@@ -283,27 +281,41 @@ def problem_of(loaded: LoadedStudy) -> Problem:
     if wrong:
         raise sim.ScenarioError(wrong)
     draws = draws_of(loaded, over_draws=spec.over == "runs+parameters")
-    return Problem(loaded, spec, domains, draws, aims, tuple(conditions))
+    return Problem(loaded, spec, domains, draws, aims, conditions)
 
 
-def check_metrics(problem: Problem, known: Sequence[str]) -> None:
+def _conditions(spec: Optimum, axes: Mapping[str, Axis], complain: Complain) -> tuple[Condition, ...]:
+    """Return what must hold; mistakes go to `complain`."""
+    conditions = []
+    for index, text in enumerate(spec.subject_to):
+        try:
+            condition = condition_of(text)
+        except ValueError as error:
+            complain(("subject_to", index), str(error))
+            continue
+        if condition.metric in axes:
+            complain(("subject_to", index), f"{condition.metric} is an axis: give its bounds in vary")
+        conditions.append(condition)
+    return tuple(conditions)
+
+
+def check_metrics(problem: Problem, metrics: Sequence[str]) -> None:
     """Refuse metrics that the scenario does not have."""
-    asked = [(_key(problem.spec, index), aim.name) for index, aim in enumerate(problem.aims) if not aim.is_axis]
-    asked += [(("subject_to", index), condition.metric) for index, condition in enumerate(problem.conditions)]
+    named_metrics = [(_key(problem.spec, index), aim.name) for index, aim in enumerate(problem.aims) if not aim.is_axis]
+    named_metrics += [(("subject_to", index), condition.metric) for index, condition in enumerate(problem.conditions)]
     wrong = []
-    for key, name in asked:
-        if name not in known:
-            rule = f"the scenario has no metric '{name}'{suggest(name, known)}"
+    for key, name in named_metrics:
+        if name not in metrics:
+            rule = f"the scenario has no metric '{name}'{suggest(name, metrics)}"
             wrong.append(complaints.line(problem.loaded.document, ("optimize", *key), rule))
     if wrong:
         raise sim.ScenarioError(wrong)
 
 
 def _aims(
-    spec: Optimum, domains: Mapping[str, Domain], unknown: Mapping[str, object], complain: object
+    spec: Optimum, domains: Mapping[str, Domain], unknown: Mapping[str, object], complain: Complain
 ) -> tuple[Aim, ...]:
     """Return what counts, the first one first; mistakes go to `complain`."""
-    assert callable(complain)
     key = _key(spec, 0)
     first = spec.minimize or spec.maximize
     if first in unknown:
@@ -315,8 +327,8 @@ def _aims(
             complain(("pareto", index), f"{name} is an axis: name it in minimize or maximize")
         elif name == first or name in spec.pareto[:index]:
             complain(("pareto", index), f"{name} is there already")
-    others = (Aim(name=name, lowest=lower_is_better(name), is_axis=False) for name in spec.pareto)
-    return (Aim(name=first, lowest=bool(spec.minimize), is_axis=first in domains), *others)
+    secondary = (Aim(name=name, lowest=lower_is_better(name), is_axis=False) for name in spec.pareto)
+    return (Aim(name=first, lowest=bool(spec.minimize), is_axis=first in domains), *secondary)
 
 
 def _key(spec: Optimum, aim: int) -> tuple[str | int, ...]:

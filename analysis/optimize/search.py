@@ -13,7 +13,7 @@ import numpy as np
 from ettrick import sim
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.optimize.evaluate import rank_trials
-from ettrick.analysis.optimize.problem import NumericRange
+from ettrick.analysis.optimize.problem import NumericRange, place_of
 from ettrick.analysis.results.studies import FormulaSummary, TopSummary
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
 from ettrick.analysis.study.amounts import Point
@@ -80,16 +80,16 @@ def _search(optuna: Any, bench: Evaluator, trials: int) -> None:
     study = optuna.create_study(directions=directions, sampler=_sampler(optuna, bench, misses))
     done = 0
     while done < trials:
-        asked = [study.ask() for _ in range(min(BATCH, trials - done))]
-        found = bench.evaluate([_chosen(trial, bench) for trial in asked])
-        for trial, outcome in zip(asked, found, strict=True):
+        suggestions = [study.ask() for _ in range(min(BATCH, trials - done))]
+        outcomes = bench.evaluate([_chosen(trial, bench) for trial in suggestions])
+        for trial, outcome in zip(suggestions, outcomes, strict=True):
             values = _values(outcome)
             if values is None:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
                 continue
             misses[trial.number] = _misses(bench, outcome)
             study.tell(trial, values)
-        done += len(asked)
+        done += len(suggestions)
 
 
 def _sampler(optuna: Any, bench: Evaluator, misses: dict[int, list[float]]) -> Any:
@@ -125,18 +125,18 @@ def _chosen(trial: Any, bench: Evaluator) -> tuple[AxisPosition, ...]:
     return tuple(chosen)
 
 
-def _values(found: Trial) -> list[float] | None:
+def _values(trial: Trial) -> list[float] | None:
     """Return what counts of a trial; ``None`` if any of it, or of the metrics of conditions, is not known."""
-    values = [aim.mean for aim in found.aims]
-    bounded = [bound.mean for bound in found.bounded]
-    if found.trouble or any(mean is None for mean in (*values, *bounded)):
+    values = [aim.mean for aim in trial.aims]
+    bounded = [bound.mean for bound in trial.bounded]
+    if trial.trouble or any(mean is None for mean in (*values, *bounded)):
         return None
     return [value for value in values if value is not None]
 
 
-def _misses(bench: Evaluator, found: Trial) -> list[float]:
+def _misses(bench: Evaluator, trial: Trial) -> list[float]:
     """Return by how much a trial misses each condition; not above zero where it is kept."""
-    pairs = zip(bench.problem.conditions, found.bounded, strict=True)
+    pairs = zip(bench.problem.conditions, trial.bounded, strict=True)
     return [condition.violation(bound.mean) for condition, bound in pairs if bound.mean is not None]
 
 
@@ -248,9 +248,7 @@ def edge_of(bench: Evaluator, aim: Aim) -> Edge:
 
 def place(trial: Trial) -> float:
     """Return where the only chosen value of a trial lies."""
-    number = trial.chosen[0].number
-    assert number is not None
-    return number
+    return place_of(trial.chosen[0])
 
 
 def _along(bench: Evaluator, key: Callable[[Trial], float]) -> list[Trial]:
@@ -278,10 +276,10 @@ def _climb_to_top(bench: Evaluator, line: NumericRange, aim: Aim) -> TopSummary 
     x = np.array([math.log(place(trial)) if line.is_log else place(trial) for trial in around])
     if len(table) < max(len(around), 4):
         return None
-    found = _top(x, table)
-    if found is None:
+    top = _top(x, table)
+    if top is None:
         return None
-    middle, error = found
+    middle, error = top
     half = t_quantile(0.95, min(table.shape[1:]) - 1) * error
     number, low, high = (math.exp(end) if line.is_log else end for end in (middle, middle - half, middle + half))
     bench.evaluate([(line.value(number),)])
@@ -368,31 +366,31 @@ def formula_answer(bench: Evaluator, answer: Trial | None) -> FormulaSummary | N
         best = max(trials, key=lambda trial: trial.cell.stated.formula or 0.0).chosen if trials else None
     if best is None:
         return None
-    found = form(best)
-    if found.ettr is None:
+    best_form = form(best)
+    if best_form.ettr is None:
         return None
     of_answer = None if answer is None else form(answer.chosen).ettr
     return FormulaSummary(
         values=bench.labels(best),
-        ettr=found.ettr,
+        ettr=best_form.ettr,
         ettr_of_answer=of_answer,
         of_trials=line is None,
-        assumptions=list(found.assumptions),
+        assumptions=list(best_form.assumptions),
     )
 
 
 def _highest_of_formula(line: NumericRange, ettr: Callable[[AxisPosition], float | None]) -> AxisPosition | None:
     """Return the value of a line at which a formula is highest, as the search of simulations would without noise."""
-    known: dict[str, tuple[float, AxisPosition]] = {}
+    heights: dict[str, tuple[float, AxisPosition]] = {}
     values = line.spread(COARSE)
     while True:
-        before = len(known)
+        before = len(heights)
         for value in values:
             with contextlib.suppress(sim.ScenarioError, sim.PathError):
-                if (found := ettr(value)) is not None:
-                    known[repr(value.settings)] = found, value
-        if len(known) == before:
-            return max(known.values(), key=lambda pair: pair[0])[1] if known else None
-        along = sorted((value for _, value in known.values()), key=lambda value: value.number or 0.0)
-        best = max(known.values(), key=lambda pair: pair[0])[1]
+                if (height := ettr(value)) is not None:
+                    heights[repr(value.settings)] = height, value
+        if len(heights) == before:
+            return max(heights.values(), key=lambda pair: pair[0])[1] if heights else None
+        along = sorted((value for _, value in heights.values()), key=lambda value: value.number or 0.0)
+        best = max(heights.values(), key=lambda pair: pair[0])[1]
         values = _middles_beside(line, along, along.index(best))

@@ -167,19 +167,19 @@ def _refuse(text: str, dimension: units.Dimension) -> None:
 
 def _common_unit(texts: Sequence[str]) -> str:
     """Return the unit that all texts end in; nothing if they differ, or are sums such as 1h30m."""
-    found = {match[2] if (match := _NUMBER.fullmatch(text)) else "" for text in texts}
-    unit = found.pop()
-    return "" if found or any(letter.isdigit() for letter in unit) else unit
+    endings = {match[2] if (match := _NUMBER.fullmatch(text)) else "" for text in texts}
+    unit = endings.pop()
+    return "" if endings or any(letter.isdigit() for letter in unit) else unit
 
 
 def _near_unit(number: float, dimension: units.Dimension) -> str:
     """Return the unit that a label is given in: the largest of which there are some, and of which it is no fraction."""
-    found = [unit for unit in dimension.show_with if dimension.units[unit] <= number]
-    for unit in found:
-        known = number / dimension.units[unit]
-        if _is_short(known) and _is_exact(f"{_rounded(known, SHORT)} {unit}", number, dimension):
+    candidates = [unit for unit in dimension.show_with if dimension.units[unit] <= number]
+    for unit in candidates:
+        count = number / dimension.units[unit]
+        if _is_short(count) and _is_exact(f"{_rounded(count, SHORT)} {unit}", number, dimension):
             return unit
-    plain = next((unit for unit in found if "iB" not in unit), "")
+    plain = next((unit for unit in candidates if "iB" not in unit), "")
     if plain or not number:
         return plain or _base(dimension)
     return min(dimension.show_with, key=lambda unit: dimension.units[unit])
@@ -254,7 +254,7 @@ class AxisSlice(NamedTuple, Generic[_Item]):
 
     Parameters
     ----------
-    others
+    fixed
         Labels of the values that all of them have, by the other axes that vary.
     cells, missing
         Those that have results, in order of the axis, and those that have none.
@@ -262,7 +262,7 @@ class AxisSlice(NamedTuple, Generic[_Item]):
         What the slice is called in a legend; empty without other axes.
     """
 
-    others: dict[str, str]
+    fixed: dict[str, str]
     cells: tuple[_Item, ...]
     missing: tuple[_Item, ...] = ()
     name: str = ""
@@ -337,7 +337,7 @@ def label_of(content: Any) -> str:
 def number_of(content: Any) -> float | None:
     """Return where a value lies on a numeric axis: a number, or a quantity in SI units; ``None`` for anything else."""
     try:
-        found = amounts_of((content,))
+        amounts = amounts_of((content,))
     except ValueError:
         return None
-    return None if found.dimension is None and found.unit else found.numbers[0]
+    return None if amounts.dimension is None and amounts.unit else amounts.numbers[0]

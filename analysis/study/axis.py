@@ -131,12 +131,12 @@ class Range(Model):
         """
         low, high = self.ends
         if self.points:
-            found = [low, *(self.at(index / (self.points - 1)) for index in range(1, self.points - 1)), high]
+            grid = [low, *(self.at(index / (self.points - 1)) for index in range(1, self.points - 1)), high]
         elif self.step != "":
-            found = [*self._walk(low, high), high]
+            grid = [*self._walk(low, high), high]
         else:
             raise ValueError("needs a step or a number of points")
-        return sorted({float(round(number)) for number in found}) if self.whole else found
+        return sorted({float(round(number)) for number in grid}) if self.whole else grid
 
     def _walk(self, low: float, high: float) -> list[float]:
         """Return the values that steps lead to, without the last one."""
@@ -178,16 +178,16 @@ class Axis(Model):
         return data
 
     def _broken_rules(self) -> BrokenRules:
-        given = [name for name in ("choices", "range", "distribution") if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = f"not {' and '.join(given)} together" if given else "and none is there"
-            yield (), f"give choices, a range or a distribution: exactly one, {found}"
+        stated = [name for name in ("choices", "range", "distribution") if getattr(self, name) is not None]
+        if len(stated) != 1:
+            mistake = f"not {' and '.join(stated)} together" if stated else "and none is there"
+            yield (), f"give choices, a range or a distribution: exactly one, {mistake}"
         if self.path and self.paths:
             yield ("paths",), "give path or paths, not both"
         if self.basis in ("measured", "published") and not self.source.strip():
             yield ("basis",), f"{self.basis} needs a source: say who {self.basis} it"
         if self.choices is not None:
-            self._check_choices()
+            self._check_choices(self.choices)
         if isinstance(self.distribution, Draws) and self.distribution.columns:
             self._check_columns(self.distribution.columns)
 
@@ -197,20 +197,19 @@ class Axis(Model):
             if path not in columns:
                 raise RuleError(keys, f"the draws have no column '{path}'{suggest(path, columns)}")
 
-    def _check_choices(self) -> None:
+    def _check_choices(self, choices: tuple[Any, ...] | dict[str, Any]) -> None:
         """Refuse choices that are none, or that tables could not distinguish."""
-        assert self.choices is not None
-        if not self.choices:
+        if not choices:
             raise RuleError(("choices",), "is empty: name at least one value")
-        if isinstance(self.choices, dict):
-            for label, content in self.choices.items():
+        if isinstance(choices, dict):
+            for label, content in choices.items():
                 if self._is_linked and not (isinstance(content, dict) and content):
                     rule = "must be a mapping {path: value} of linked parameters; for values of one path give path: too"
                     raise RuleError(("choices", label), rule)
             return
         seen: dict[str, Any] = {}
         numbers: dict[float, str] = {}
-        for index, content in enumerate(self.choices):
+        for index, content in enumerate(choices):
             label, number = label_of(content), number_of(content)
             if number is not None and numbers.setdefault(number, label) != label:
                 raise RuleError(("choices", index), f"{label} is {numbers[number]}, which is there already")
@@ -261,9 +260,8 @@ class Axis(Model):
         """
         if self.range is not None:
             return self.numbered(name, self.range.numbers())
-        if self.distribution is not None:
+        if self.choices is None:
             raise ValueError("a distribution has no list of values")
-        assert self.choices is not None
         if isinstance(self.choices, dict):
             return self._named(name, list(self.choices), list(self.choices.values()))
         numbers = numbers_of(self.choices)
@@ -288,18 +286,19 @@ class Axis(Model):
         """Yield what `each` returns, each value when it is asked for: of many, only their numbers are kept."""
         kind = self.range or self.distribution
         if kind is not None:
-            return self._numbered(name, array.array("d", map(kind.at, shares)))
+            return self._numbered(kind, name, array.array("d", map(kind.at, shares)))
         values = self.values(name)
         return (values[min(int(u * len(values)), len(values) - 1)] for u in shares)
 
     def numbered(self, name: str, numbers: Sequence[float]) -> tuple[AxisPosition, ...]:
         """Return numbers of a range or a distribution as values, whose labels differ as soon as the numbers do."""
-        return tuple(self._numbered(name, numbers))
-
-    def _numbered(self, name: str, numbers: Sequence[float]) -> Iterator[AxisPosition]:
-        """Yield the same, each value when it is asked for."""
         kind = self.range or self.distribution
-        assert kind is not None
+        if kind is None:
+            raise ValueError("choices have no numbers but their own")
+        return tuple(self._numbered(kind, name, numbers))
+
+    def _numbered(self, kind: Range | AnyDistribution, name: str, numbers: Sequence[float]) -> Iterator[AxisPosition]:
+        """Yield the same, each value when it is asked for."""
         amounts, targets = kind.amounts, self.targets(name)
         if isinstance(kind, Draws):
             for row in map(int, numbers):
@@ -319,29 +318,16 @@ class Axis(Model):
         RuleError
             At the position of the first one that is no value of the axis.
         """
-        if self.choices is None:
-            return self.numbered(name, [self._number(index, content) for index, content in enumerate(contents)])
-        known = {value.label: value for value in self.values(name)}
-        for index, content in enumerate(contents):
-            if label_of(content) not in known:
-                raise RuleError(
-                    (index,), f"{label_of(content)} is not one of the choices{suggest(label_of(content), known)}"
-                )
-        return tuple(known[label_of(content)] for content in contents)
-
-    def _number(self, index: int, content: Any) -> float:
-        """Return a number that a study writes down elsewhere."""
         kind = self.range or self.distribution
-        assert kind is not None
-        try:
-            number = amounts_of((*kind.described, content)).numbers[-1]
-        except ValueError as error:
-            raise RuleError((index,), str(error)) from None
-        low, high = kind.support
-        if not low <= number <= high:
-            found = " to ".join(kind.amounts.label(end) for end in (low, high) if math.isfinite(end))
-            raise RuleError((index,), f"{label_of(content)} is outside of {found}")
-        return number
+        if kind is not None:
+            return self.numbered(name, [_number(kind, index, content) for index, content in enumerate(contents)])
+        by_label = {value.label: value for value in self.values(name)}
+        for index, content in enumerate(contents):
+            if label_of(content) not in by_label:
+                raise RuleError(
+                    (index,), f"{label_of(content)} is not one of the choices{suggest(label_of(content), by_label)}"
+                )
+        return tuple(by_label[label_of(content)] for content in contents)
 
     def _settings(self, name: str, content: Any) -> tuple[tuple[str, Any], ...]:
         return tuple((path, content) for path in self.targets(name))
@@ -355,6 +341,19 @@ class Axis(Model):
             AxisPosition(label, number, tuple(content.items()) if self._is_linked else self._settings(name, content))
             for label, number, content in zip(labels, numbers, contents, strict=True)
         )
+
+
+def _number(kind: Range | AnyDistribution, index: int, content: Any) -> float:
+    """Return a number that a study writes down elsewhere."""
+    try:
+        number = amounts_of((*kind.described, content)).numbers[-1]
+    except ValueError as error:
+        raise RuleError((index,), str(error)) from None
+    low, high = kind.support
+    if not low <= number <= high:
+        support = " to ".join(kind.amounts.label(end) for end in (low, high) if math.isfinite(end))
+        raise RuleError((index,), f"{label_of(content)} is outside of {support}")
+    return number
 
 
 def _labels(amounts: Amounts, numbers: Sequence[float]) -> Callable[[float], str]:
@@ -379,19 +378,19 @@ def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
     """Refuse paths that a study cannot write to."""
     for path in common:
         _check_path(path, ("set", path))
-    taken: dict[str, str] = {}
+    writers: dict[str, str] = {}
     for name, axis in axes.items():
         for path in axis.targets(name):
             _check_path(path, _place(name, axis, path))
-            if path in taken:
-                raise RuleError(("vary", name), f"{path} is varied by {taken[path]} already")
+            if path in writers:
+                raise RuleError(("vary", name), f"{path} is varied by {writers[path]} already")
             if path in common:
                 raise RuleError(("set", path), f"is varied too, by {name}; say it once")
-            taken[path] = name
-    for path, name in taken.items():
-        for inner, other in taken.items():
-            if inner.startswith(f"{path}.") and other != name and not _are_choices(axes[name], name, path):
-                raise RuleError(("vary", other), f"{inner} would be lost: the axis {name} replaces {path} as a whole")
+            writers[path] = name
+    for path, name in writers.items():
+        for inner, writer in writers.items():
+            if inner.startswith(f"{path}.") and writer != name and not _are_choices(axes[name], name, path):
+                raise RuleError(("vary", writer), f"{inner} would be lost: the axis {name} replaces {path} as a whole")
 
 
 def _place(name: str, axis: Axis, path: str) -> tuple[str | int, ...]:

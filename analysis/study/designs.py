@@ -83,8 +83,8 @@ def with_draws(
     for cell, chosen in enumerate(rows):
         for draw, values in enumerate(drawn):
             rest = iter(chosen)
-            found = tuple(values[name] if name in values else next(rest) for name in axes)
-            yield Point(next(number), cell, draw, found)
+            positions = tuple(values[name] if name in values else next(rest) for name in axes)
+            yield Point(next(number), cell, draw, positions)
 
 
 class Grid(SampledDesign):
@@ -183,26 +183,25 @@ class OneAtATime(Design):
         center = tuple(central for central, *_ in values)
         yield Point(0, 0, 0, center)
         number = 0
-        for position, (_, *others) in enumerate(values):
-            for value in others:
+        for position, (_, *moves) in enumerate(values):
+            for value in moves:
                 number += 1
                 yield Point(number, number, 0, (*center[:position], value, *center[position + 1 :]))
 
     def values(self, name: str, axis: Axis) -> tuple[AxisPosition, ...]:
         """Return the values of an axis that are looked at, the central one first and never again."""
         written = axis.written(name, [self.base[name]]) if name in self.base else ()
-        if axis.choices is not None:
+        kind = axis.range or axis.distribution
+        if kind is None:
             choices = axis.values(name)
             (central,) = written or (choices[(len(choices) - 1) // 2],)
-            others = list(choices)
+            alternatives = list(choices)
         else:
-            kind = axis.range or axis.distribution
-            assert kind is not None
             ends = axis.range.ends if axis.range is not None else (kind.at(self.low), kind.at(1 - self.low))
-            middle = written[0].number if written else kind.at(0.5)
-            assert middle is not None
-            central, *others = axis.numbered(name, (middle, *ends))
-        return (central, *(value for value in others if value.settings != central.settings))
+            stated = written[0].number if written else None
+            middle = kind.at(0.5) if stated is None else stated
+            central, *alternatives = axis.numbered(name, (middle, *ends))
+        return (central, *(value for value in alternatives if value.settings != central.settings))
 
 
 class LatinHypercube(Design):

@@ -36,8 +36,8 @@ def names_files(text: str) -> bool:
 def file_digest(name: str) -> str | None:
     """Return SHA-256 of what is in a file, which is read again only if it has changed; ``None`` if it is not there."""
     try:
-        found = Path(name).stat()
-        return _digest(name, found.st_mtime_ns, found.st_size)
+        status = Path(name).stat()
+        return _digest(name, status.st_mtime_ns, status.st_size)
     except (OSError, ValueError):  # the latter for a name that no file can have
         return None
 

@@ -77,8 +77,8 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> YamlDocument:
 def _name_runs(document: YamlDocument) -> None:
     """Put ``runs`` where ``over`` has its former word, ``luck``."""
     questions = document.data.get("questions")
-    asked = enumerate(questions) if isinstance(questions, list) else ()
-    parts = [(("optimize",), document.data.get("optimize")), *((("questions", index), part) for index, part in asked)]
+    entries = enumerate(questions) if isinstance(questions, list) else ()
+    parts = [(("optimize",), document.data.get("optimize")), *((("questions", index), part) for index, part in entries)]
     for at, holder in parts:
         if isinstance(holder, dict) and holder.get("over") in ("luck", "luck+parameters"):
             former = holder["over"]
@@ -106,18 +106,18 @@ def _changed(document: YamlDocument, text: str) -> YamlDocument:
     alias = key.replace(".", "\N{ONE DOT LEADER}")
     typed = f"{head}.{alias}{rest[len(key) :]}={value}"
     try:
-        found = yamlfile.assign(_renamed(document, head, key, alias), typed)
+        changed = yamlfile.assign(_renamed(document, head, key, alias), typed)
     except DocumentError as error:
         raise DocumentError(error.mark._replace(text=text), error.path.replace(alias, key), error.rule) from None
-    found = _renamed(found, head, alias, key)
-    for places in (found.keys, found.values):
+    changed = _renamed(changed, head, alias, key)
+    for places in (changed.keys, changed.values):
         places.update({at: mark._replace(text=text) for at, mark in places.items() if mark.text == typed})
-    return found
+    return changed
 
 
-def _axis_in(path: str, known: Any) -> str:
+def _axis_in(path: str, axes: Any) -> str:
     """Return the axis that a path below ``vary`` begins with: one that is there, or all before a key of an axis."""
-    names: list[str] = [name for name in known if f"{path}.".startswith(f"{name}.")] if isinstance(known, dict) else []
+    names: list[str] = [name for name in axes if f"{path}.".startswith(f"{name}.")] if isinstance(axes, dict) else []
     if names:
         return max(names, key=len)
     steps = path.split(".")
@@ -125,17 +125,17 @@ def _axis_in(path: str, known: Any) -> str:
     return ".".join(steps[:end])
 
 
-def _renamed(document: YamlDocument, head: str, name: str, other: str) -> YamlDocument:
+def _renamed(document: YamlDocument, head: str, name: str, new_name: str) -> YamlDocument:
     """Return a copy of a document with another name for one key of a mapping, in the same place."""
-    found = document.copy()
-    holder = found.data.get(head)
+    duplicate = document.copy()
+    holder = duplicate.data.get(head)
     if isinstance(holder, dict):
-        found.data[head] = {other if key == name else key: value for key, value in holder.items()}
-    for places in (found.keys, found.values):
-        renamed = {(head, other, *at[2:]) if at[:2] == (head, name) else at: mark for at, mark in places.items()}
+        duplicate.data[head] = {new_name if key == name else key: value for key, value in holder.items()}
+    for places in (duplicate.keys, duplicate.values):
+        renamed = {(head, new_name, *at[2:]) if at[:2] == (head, name) else at: mark for at, mark in places.items()}
         places.clear()
         places.update(renamed)
-    return found
+    return duplicate
 
 
 def _bring_files(document: YamlDocument, folder: Path) -> None:
@@ -214,14 +214,14 @@ def _filled(document: YamlDocument, at: Keys, path: str, content: Any, folder: P
         return (folder if source == _OPTION else source.parent) / name
 
     try:
-        text, known = settings_text(path, content), sim.building_blocks
-        found = yamlfile.assign(YamlDocument({}), text, shorthand=_SHORTHAND, locate=locate, catalog=known)
+        text, catalog = settings_text(path, content), sim.building_blocks
+        filled = yamlfile.assign(YamlDocument({}), text, shorthand=_SHORTHAND, locate=locate, catalog=catalog)
     except DocumentError as error:
         mark = error.mark if not error.mark.text else yamlfile.nearest_mark(document, at)
         raise DocumentError(mark, yamlfile.dotted(at), error.rule) from None
-    _name_whole(found, folder)
+    _name_whole(filled, folder)
     steps: Keys = tuple(path.split("."))
-    return _holder(found.data, steps)[steps[-1]]
+    return _holder(filled.data, steps)[steps[-1]]
 
 
 def _name_whole(document: YamlDocument, folder: Path) -> None:
@@ -369,16 +369,16 @@ def load_study(
 
 def _instead(document: YamlDocument, replications: int | None, precision: str | None) -> YamlDocument:
     """Return a study with another number of replications, or another precision: each is in place of the other."""
-    found = document.copy()
-    said = found.data.pop("precision", None)
-    found.data.pop("replications", None)
+    changed = document.copy()
+    former = changed.data.pop("precision", None)
+    changed.data.pop("replications", None)
     if precision is not None:
-        found.data["precision"] = {**(said if isinstance(said, dict) else {}), "width": precision}
-        found.values["precision", "width"] = yamlfile.Mark("--precision", text=precision)
+        changed.data["precision"] = {**(former if isinstance(former, dict) else {}), "width": precision}
+        changed.values["precision", "width"] = yamlfile.Mark("--precision", text=precision)
     else:
-        found.data["replications"] = replications
-        found.values["replications",] = yamlfile.Mark("--replications", text=str(replications))
-    return found
+        changed.data["replications"] = replications
+        changed.values["replications",] = yamlfile.Mark("--replications", text=str(replications))
+    return changed
 
 
 def _named_of_load(document: YamlDocument) -> dict[str, Any]:
@@ -392,11 +392,11 @@ def _named_of_load(document: YamlDocument) -> dict[str, Any]:
 def _template(study: Study, document: YamlDocument, path: Path) -> sim.Template:
     """Return the scenario of a study: a file beside it, or the name of a shipped one."""
     beside = path.parent / study.scenario
-    known = sim.shipped("scenarios")
-    if not beside.is_file() and study.scenario in known:
-        beside = known[study.scenario]
+    shipped = sim.shipped("scenarios")
+    if not beside.is_file() and study.scenario in shipped:
+        beside = shipped[study.scenario]
     if not beside.is_file():
-        offer = yamlfile.neighbour(beside) or yamlfile.suggest(study.scenario, known)
+        offer = yamlfile.neighbour(beside) or yamlfile.suggest(study.scenario, shipped)
         rule = f"no file {study.scenario} beside the study, and no scenario of this name{offer}"
         raise sim.ScenarioError([complaints.line(document, ("scenario",), rule)])
     template = sim.template(beside)
@@ -435,8 +435,8 @@ def first_look(loaded: LoadedStudy) -> list[str]:
         rule = f"makes {count:,} points, and more than {MOST_POINTS:,} are not simulated; vary less at once"
         return [complaints.line(loaded.document, (place,), rule)]
     look = _FirstLook(loaded)
-    found = [*look.of_all(), *(line for position in range(len(study.vary)) for line in look.of_axis(position))]
-    return list(dict.fromkeys(found or look.of_first()))
+    mistakes = [*look.of_all(), *(line for position in range(len(study.vary)) for line in look.of_axis(position))]
+    return list(dict.fromkeys(mistakes or look.of_first()))
 
 
 class _PointComplaint(NamedTuple):
@@ -460,7 +460,7 @@ class _FirstLook:
             for count, number, value in zip(self.counts, numbers, point.values, strict=True):
                 count[value.label] = count.get(value.label, 0) + 1
                 number[value.label] = value.number
-        self.looked_at = [self._chosen_values(found) for found in numbers]
+        self.looked_at = [self._chosen_values(by_label) for by_label in numbers]
         self._find_points()
         self.fine: set[tuple[int, str]] = set()
         self.found: dict[int, tuple[_PointComplaint, ...]] = {}
@@ -512,7 +512,7 @@ class _FirstLook:
     def _clear(self, point: Point) -> None:
         """Hold nothing against a point, nor against its values."""
         self.found[point.number] = ()
-        self.fine.update((place, other.label) for place, other in enumerate(point.values))
+        self.fine.update((position, value.label) for position, value in enumerate(point.values))
 
     def points(self, position: int, value: AxisPosition) -> list[Point]:
         """Return the points in which a value is checked."""
@@ -538,10 +538,10 @@ class _FirstLook:
 
     def of_all(self) -> Iterator[str]:
         """Yield the mistakes that no value is to blame for: of what holds at every point, and of the scenario."""
-        first, *others = self.found.values()
+        first, *rest = self.found.values()
         common = {settings_text(path, content): path for path, content in self.loaded.study.set.items()}
         for finding in first if self.none_is_fine else ():
-            if all(finding in findings for findings in others):
+            if all(finding in findings for findings in rest):
                 if finding.text in common:
                     path = common[finding.text]
                     mark = yamlfile.nearest_mark(self.loaded.document, ("set", path))
@@ -553,20 +553,20 @@ class _FirstLook:
         """Yield the mistakes of the values of an axis; one line if all of them have the same."""
         name, axis = self.axes[position]
         document = self.loaded.document
-        found: dict[yamlfile.Mark, tuple[str, str]] = {}
+        mistakes: dict[yamlfile.Mark, tuple[str, str]] = {}
         for value in self.failed[position]:
             rule = self._against(position, value)
             if rule:
                 label = value.label if len(value.label) <= _LONGEST else f"{value.label[: _LONGEST - 3]}..."
                 mark = yamlfile.nearest_mark(document, _place(document, name, axis, value))
-                found.setdefault(mark, (label, rule.removeprefix(f"{name}: ")))
-        rules = {rule for _, rule in found.values()}
-        if len(rules) == 1 and len(found) > 1 and len(self.failed[position]) == len(self.counts[position]):
+                mistakes.setdefault(mark, (label, rule.removeprefix(f"{name}: ")))
+        rules = {rule for _, rule in mistakes.values()}
+        if len(rules) == 1 and len(mistakes) > 1 and len(self.failed[position]) == len(self.counts[position]):
             at = ("vary", name, "path")
             mark = document.values.get(at) or yamlfile.key_mark(document, at[:2])
             yield str(yamlfile.DocumentError(mark, f"vary.{name}", rules.pop()))
             return
-        for mark, (label, rule) in found.items():
+        for mark, (label, rule) in mistakes.items():
             yield str(yamlfile.DocumentError(mark, f"vary.{name}", f"{label}: {rule}"))
 
     def of_first(self) -> Iterator[str]:
@@ -579,20 +579,20 @@ class _FirstLook:
 
     def _against(self, position: int, value: AxisPosition) -> str:
         """Return what is wrong with a value wherever it was checked; nothing if something else is to blame."""
-        own = {settings_text(path, content) for path, content in value.settings}
+        settings = {settings_text(path, content) for path, content in value.settings}
         values = [self.found[point.number] for point in self.points(position, value)]
-        blamed = [[finding.rule for finding in findings if finding.text in own] for findings in values]
+        blamed = [[finding.rule for finding in findings if finding.text in settings] for findings in values]
         if all(blamed):
             return blamed[0][0]
         if self.none_is_fine or any(finding.text for findings in values for finding in findings):
             return ""
-        return next((one.rule for one in values[0] if all(one in findings for findings in values)), "")
+        return next((common.rule for common in values[0] if all(common in findings for findings in values)), "")
 
 
 def _finding(line: str, texts: Sequence[str]) -> _PointComplaint:
     """Return a complaint with the setting that it begins with, if it is about one."""
-    begun = [text for text in texts if line.startswith(f"--set {text}: ")]
-    text = max(begun, key=len, default="")
+    matching = [text for text in texts if line.startswith(f"--set {text}: ")]
+    text = max(matching, key=len, default="")
     return _PointComplaint(text, line.removeprefix(f"--set {text}: ") if text else line)
 
 
@@ -655,12 +655,12 @@ def against_metrics(loaded: LoadedStudy) -> list[str]:
         needs = {need for need in needs if not need.has(prepared)}
         if not needs:
             return []
-    found = []
+    lines = []
     for at, metric in named.items():
         rule = next((need.rule for need in METRICS[metric].needs if need in needs), None)
         if rule is not None:
-            found.append(complaints.line(loaded.document, at, f"no point has a {metric}: {rule}"))
-    return found
+            lines.append(complaints.line(loaded.document, at, f"no point has a {metric}: {rule}"))
+    return lines
 
 
 def _metrics_named(loaded: LoadedStudy) -> Iterator[tuple[Keys, str]]:

@@ -163,15 +163,15 @@ class Optimum(Model):
             At the first condition that cannot be read.
         """
         aims = {"maximize": self.maximize, "minimize": self.minimize}
-        found: list[tuple[Keys, str]] = [(("optimize", key), name) for key, name in aims.items() if name]
-        found += [(("optimize", "pareto", index), name) for index, name in enumerate(self.pareto)]
+        names: list[tuple[Keys, str]] = [(("optimize", key), name) for key, name in aims.items() if name]
+        names += [(("optimize", "pareto", index), name) for index, name in enumerate(self.pareto)]
         for index, text in enumerate(self.subject_to):
             at = ("optimize", "subject_to", index)
             try:
-                found.append((at, condition_of(text).metric))
+                names.append((at, condition_of(text).metric))
             except ValueError as error:
                 raise RuleError(at, str(error)) from None
-        return found
+        return names
 
 
 class Study(Model):

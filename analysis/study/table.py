@@ -221,18 +221,18 @@ def predictive_mean(cell: Cell, metric: str) -> MeanEstimate | None:
     values = drawn_table(cell, metric)
     if not len(values):
         return None
-    found = two_way(values)
+    pooled = two_way(values)
     if min(values.shape) < 2:
-        return MeanEstimate(found.mean)
+        return MeanEstimate(pooled.mean)
     if is_probability(cell, metric):
-        interval = _of_probability(found, values.shape)
-    elif not found.variance:
-        return MeanEstimate(found.mean)
+        interval = _of_probability(pooled, values.shape)
+    elif not pooled.variance:
+        return MeanEstimate(pooled.mean)
     else:
-        half = found.reach() * math.sqrt(found.variance)
-        interval = possible(metric, (found.mean - half, found.mean + half))
+        half = pooled.reach() * math.sqrt(pooled.variance)
+        interval = possible(metric, (pooled.mean - half, pooled.mean + half))
     ratios = [ratio for outcome in cell.drawn for ratio in outcome.metrics[metric]]
-    return MeanEstimate(found.mean, widened(found.mean, interval, ratios, metric))
+    return MeanEstimate(pooled.mean, widened(pooled.mean, interval, ratios, metric))
 
 
 def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: float = 0.95) -> DifferenceSummary | None:
@@ -251,15 +251,15 @@ def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: flo
     count = min(len(first), len(second)) and min(first.shape[1], second.shape[1])
     if len(first) != len(second) or min(len(first), count) < 2:
         return None
-    each = first[:, :count] - second[:, :count]
+    differences = first[:, :count] - second[:, :count]
     # What is the same but for the order of a sum is the same.
-    each[np.abs(each) <= 1e-12 * np.abs(first[:, :count])] = 0.0
-    found = two_way(each)
-    half = found.reach(confidence) * math.sqrt(found.variance)
+    differences[np.abs(differences) <= 1e-12 * np.abs(first[:, :count])] = 0.0
+    pooled = two_way(differences)
+    half = pooled.reach(confidence) * math.sqrt(pooled.variance)
     if not half:
         size = 1.0 if is_share(metric) else max(abs(float(first.mean())), abs(float(second.mean())))
-        return difference_of(found.mean, is_resolved=abs(found.mean) > unseen(min(len(each), count)) * size)
-    return difference_of(found.mean, (found.mean - half, found.mean + half), is_resolved=abs(found.mean) > half)
+        return difference_of(pooled.mean, is_resolved=abs(pooled.mean) > unseen(min(len(differences), count)) * size)
+    return difference_of(pooled.mean, (pooled.mean - half, pooled.mean + half), is_resolved=abs(pooled.mean) > half)
 
 
 def is_probability(cell: Cell, metric: str) -> bool:
@@ -267,15 +267,15 @@ def is_probability(cell: Cell, metric: str) -> bool:
     return metric in PROBABILITIES and all(is_zero_or_one(outcome.metrics.get(metric, ())) for outcome in cell.drawn)
 
 
-def _of_probability(found: TwoWay, shape: tuple[int, ...]) -> Interval:
+def _of_probability(pooled: TwoWay, shape: tuple[int, ...]) -> Interval:
     """Return the exact interval of a probability from as many independent trials as have its variance."""
-    mean, fewest = found.mean, min(shape)
+    mean, fewest = pooled.mean, min(shape)
     most_unseen = unseen(fewest)
     if mean in (0.0, 1.0):
         return (0.0, most_unseen) if mean == 0.0 else (1 - most_unseen, 1.0)
     # Runs that all stand alone: chance may make a table more even than these are, but they are not surer for it.
-    variance = max(found.variance, mean * (1 - mean) / math.prod(shape))
-    trials = mean * (1 - mean) / variance * (t_quantile(0.95, math.inf) / found.reach()) ** 2
+    variance = max(pooled.variance, mean * (1 - mean) / math.prod(shape))
+    trials = mean * (1 - mean) / variance * (t_quantile(0.95, math.inf) / pooled.reach()) ** 2
     low, high = binomial_interval(mean * trials, trials)
     return min(low, 1 - most_unseen), max(high, most_unseen)
 
@@ -285,5 +285,5 @@ def drawn_table(cell: Cell, metric: str) -> FloatArray:
     rows: list[Sequence[Ratio]] = [outcome.metrics.get(metric, ()) for outcome in cell.drawn]
     common = min(map(len, rows), default=0)
     values = [contributions(ratios[:common]) for ratios in rows]
-    known = [row for row in values if row is not None]
-    return np.array(known) if common and len(known) == len(values) else np.zeros((0, 0))
+    complete = [row for row in values if row is not None]
+    return np.array(complete) if common and len(complete) == len(values) else np.zeros((0, 0))

@@ -50,7 +50,7 @@ class Campaign:
 
     Parameters
     ----------
-    mine
+    is_assigned
         Whether the task with a key is for this program: all of them, unless others have the rest.
     """
 
@@ -58,7 +58,7 @@ class Campaign:
     journal: Journal
     worker_pool: WorkerPool
     progress: Callable[[int, int | None], None] = lambda _done, _total: None
-    mine: Callable[[str], bool] = lambda _key: True
+    is_assigned: Callable[[str], bool] = lambda _key: True
     planned: list[float] = field(default_factory=list)
     """Events that were expected of each order to simulate."""
 
@@ -95,9 +95,9 @@ class Campaign:
             If more events are expected, of this and what was simulated before, than the study may have.
         """
         keys = (task.key for point in points for task in self.tasks(point, replications))
-        mine = {key for key in keys if self.mine(key)}
-        total, missing = len(mine), sum(not self.journal.has_result(key) for key in mine)
-        del mine
+        assigned = {key for key in keys if self.is_assigned(key)}
+        total, missing = len(assigned), sum(not self.journal.has_result(key) for key in assigned)
+        del assigned
         context = self.context
         if missing:
             count = missing / len(blocks(0, replications)) * replications
@@ -129,7 +129,7 @@ class Campaign:
         sent: set[str] = set()
         for point, replications in goals:
             for task in self.tasks(point, replications):
-                if task.key not in sent and self.mine(task.key) and not self.journal.has_result(task.key):
+                if task.key not in sent and self.is_assigned(task.key) and not self.journal.has_result(task.key):
                     sent.add(task.key)
                     yield task
 
@@ -148,14 +148,14 @@ class Campaign:
         """Return about how many events a replication of a point has: the mean of a few, evenly spread."""
         count = sum(1 for _ in points)
         chosen = {round(index * (count - 1) / (_LOOKED_AT - 1)) for index in range(_LOOKED_AT)}
-        found = []
+        expected = []
         for index, point in enumerate(points):
             if index in chosen:
                 # What cannot run is reported by its tasks.
                 with contextlib.suppress(sim.ScenarioError, sim.PathError):
                     scenario = self.loaded.template.scenario(self.loaded.overrides(point))
-                    found.append(sim.examine(scenario).expected_events)
-        return math.fsum(found) / len(found) if found else 0.0
+                    expected.append(sim.examine(scenario).expected_events)
+        return math.fsum(expected) / len(expected) if expected else 0.0
 
     def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> PointResult:
         """Return what the journal has of the first replications of a point.
@@ -192,9 +192,7 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
             return PointResult(point, status=record.status, trouble=record.reason or record.status)
         for name, columns in record.rows.items():
             if not metrics or name in metrics:
-                found = rows.setdefault(name, array("d"))
-                for amount, base, *doubt in zip(*columns, strict=True):
-                    found.extend((_INFINITE if amount is None else amount, base or 0.0, (doubt or [0.0])[0] or 0.0))
+                rows.setdefault(name, array("d")).extend(_numbers_of(columns))
         controls += record.notes["controls"]
         censored += sum(count > 0 for count in record.notes["censored"])
         never_started += sum(count > 0 for count in record.notes["never_started"])
@@ -213,9 +211,15 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
     )
 
 
+def _numbers_of(columns: Sequence[Sequence[float | None]]) -> Iterator[float]:
+    """Yield amount, base and doubt of each replication; what was censored is infinite."""
+    for amount, base, *doubt in zip(*columns, strict=True):
+        yield from (_INFINITE if amount is None else amount, base or 0.0, (doubt or [0.0])[0] or 0.0)
+
+
 def _rows_of(controls: Sequence[Sequence[float] | None]) -> Sequence[tuple[float, ...]]:
     """Return the control variates of all replications; empty where those of one are not known."""
-    known = [numbers for numbers in controls if numbers is not None]
-    if not known or len(known) < len(controls):
+    complete = [numbers for numbers in controls if numbers is not None]
+    if not complete or len(complete) < len(controls):
         return ()
-    return LazyRows(array("d", itertools.chain.from_iterable(known)), len(known[0]), tuple)
+    return LazyRows(array("d", itertools.chain.from_iterable(complete)), len(complete[0]), tuple)

@@ -71,32 +71,32 @@ def sweep_document(loaded: LoadedStudy, table: StudyTable, *, command: str) -> S
     )
 
 
-def against_sweep(found: SweepDocument) -> list[str]:
+def against_sweep(document: SweepDocument) -> list[str]:
     """Return what speaks against the results of a study, a line each; empty if nothing does.
 
     Points that cannot run are an answer, unless none of them can.
     """
     lines = []
     for status, what in (("crashed", "crashed"), ("failed", "failed")):
-        bad = [trouble for cell in found.cells for trouble in cell.troubles if trouble.status == status]
+        bad = [trouble for cell in document.cells for trouble in cell.troubles if trouble.status == status]
         lines += [f"point {trouble.point} {what}: {trouble.reason}" for trouble in bad[:_MOST_NAMED]]
         if len(bad) > _MOST_NAMED:
             lines.append(f"{len(bad) - _MOST_NAMED} more points {what}")
-    counts = found.counts
+    counts = document.counts
     if counts.cells and counts.infeasible == counts.points:
-        lines.append(f"no point can run: {found.cells[0].trouble}")
+        lines.append(f"no point can run: {document.cells[0].trouble}")
     if counts.imprecise:
         lines.append(f"the precision asked for was not reached in {_of(counts.imprecise, counts.cells)}")
     return lines
 
 
 def _answer(question: Any, table: StudyTable) -> AnswerSummary:
-    asked = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    fields = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     try:
         answer = question.answer(table)
         sentences = [text for text in (answer.silence, *answer.sentences) if text]
         data = json.loads(json.dumps(answer.data)) if plugins.used(question) else answer.data
-        return AnswerSummary(**asked | {"use": question.use, "sentences": sentences, "data": data})
+        return AnswerSummary(**fields | {"use": question.use, "sentences": sentences, "data": data})
     except Exception as error:
         blamed = plugins.blame(error, question)
         if blamed is None:
@@ -113,17 +113,17 @@ def _gpus(scenario: Scenario | None, table: StudyTable) -> list[int | None]:
         return [None for _ in table.cells]
     first = _sizes(table.running[0])
     stated = {f"jobs.{position}.gpus": job.gpus for position, job in enumerate(scenario.jobs)}
-    found: list[int | None] = []
+    totals: list[int | None] = []
     for cell in table.cells:
-        mine = _sizes(cell)
-        is_known = first is not None and mine is not None and mine.keys() == first.keys()
-        found.append(sum((stated | (mine or {})).values()) if is_known else None)
-    return found
+        sizes = _sizes(cell)
+        is_known = first is not None and sizes is not None and sizes.keys() == first.keys()
+        totals.append(sum((stated | (sizes or {})).values()) if is_known else None)
+    return totals
 
 
 def _sizes(cell: Cell) -> dict[str, int] | None:
     """Return the sizes of jobs that the values of a cell set, by path; ``None`` if they set whole jobs."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for value in cell.values:
         for path, content in value.settings:
             parts = path.split(".")
@@ -132,16 +132,16 @@ def _sizes(cell: Cell) -> dict[str, int] | None:
             if parts[0] == "jobs" and parts[2:] == ["gpus"]:
                 if not isinstance(content, int):
                     return None
-                found[path] = content
-    return found
+                sizes[path] = content
+    return sizes
 
 
 def _axes(table: StudyTable) -> dict[str, SweepAxis]:
     """Return what varies; the values are those of the cells, in the order in which they come."""
-    found = {}
+    axes = {}
     for position, (name, axis) in enumerate(table.axes.items()):
         values = {cell.values[position].label: cell.values[position].number for cell in table.cells}
-        found[name] = SweepAxis(
+        axes[name] = SweepAxis(
             title=table.title(name),
             noun=axis.noun,
             paths=list(dict.fromkeys(path for cell in table.cells for path, _ in cell.values[position].settings)),
@@ -150,7 +150,7 @@ def _axes(table: StudyTable) -> dict[str, SweepAxis]:
             source=axis.source,
             values=[AxisValue(label=label, number=number) for label, number in values.items()],
         )
-    return found
+    return axes
 
 
 def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellSummary:
@@ -163,16 +163,16 @@ def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellS
         status=outcome.status,
         trouble=outcome.trouble,
         troubles=[
-            FailedPoint(point=one.point.number, draw=one.point.draw, status=one.status, reason=one.trouble)
-            for one in (outcome, *cell.drawn)
-            if one.trouble
+            FailedPoint(point=draw.point.number, draw=draw.point.draw, status=draw.status, reason=draw.trouble)
+            for draw in (outcome, *cell.drawn)
+            if draw.trouble
         ],
         draws=len(cell.drawn),
         replications=outcome.replications,
         precise=outcome.precise,
         censored=outcome.censored,
         never_started=outcome.never_started,
-        metrics={name: found for name in table.metrics if (found := summary_of(cell, name)) is not None},
+        metrics={name: summary for name in table.metrics if (summary := summary_of(cell, name)) is not None},
         closed_form=CellFormula(
             applies=outcome.formula is not None, reasons=list(outcome.no_formula), ettr=outcome.formula
         ),
@@ -199,11 +199,11 @@ def _counts(table: StudyTable, cells: Sequence[CellSummary]) -> SweepCounts:
 
 def _warnings(table: StudyTable) -> list[ScenarioWarning]:
     """Return what scenarios warn of, each once, with the number of cells that it is about."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for cell in table.cells:
         for text in dict.fromkeys(cell.stated.warnings):
-            found[text] = found.get(text, 0) + 1
-    return [ScenarioWarning(warning=text, cells=count) for text, count in found.items()]
+            counts[text] = counts.get(text, 0) + 1
+    return [ScenarioWarning(warning=text, cells=count) for text, count in counts.items()]
 
 
 def _notes(cells: Sequence[CellSummary]) -> list[str]:

@@ -200,19 +200,19 @@ class StudyFolder:
     def _refuse_others(self, identity: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
         """Return what the folder says that it holds, after refusing anything but the study."""
         complaint = not_to_be_used(self.path)
-        found: dict[str, Any] = {}
+        stored: dict[str, Any] = {}
         if complaint is None and not overwrite and self.path.is_dir():
             try:
-                found, complaint = _held(self.path), None
+                stored, complaint = _held(self.path), None
             except OSError as error:
                 complaint = f"cannot be read ({error.strerror})"
             except ValueError as error:
                 complaint = f"{error}; {ELSEWHERE}"
             else:
-                complaint = _difference(found, identity)
+                complaint = _difference(stored, identity)
         if complaint is not None:
             raise FolderError(complaint)
-        return found
+        return stored
 
     def _begin(self, contents: dict[str, str], inputs: dict[str, Path], *, overwrite: bool) -> None:
         """Write what the study is."""
@@ -244,8 +244,8 @@ class StudyFolder:
             with whole_files(self.path, names) as unfinished:
                 tables = [unfinished[name] for name in _TABLES]
                 columns = write_tables(campaign, count, metrics, *tables)
-                for name, table, known in zip(parquet, tables, columns, strict=False):
-                    write_parquet(table, known, unfinished[name])
+                for name, table, table_columns in zip(parquet, tables, columns, strict=False):
+                    write_parquet(table, table_columns, unfinished[name])
                 unfinished[_RUN].write_text(text + "\n", encoding="utf-8")
             for name in set(_PARQUET) - set(parquet):
                 (self.path / name).unlink(missing_ok=True)  # of an earlier run
@@ -281,9 +281,9 @@ def _held(path: Path) -> dict[str, Any]:
     names = sorted(file.name for file in path.iterdir() if not is_unfinished(file))
     if STUDY in names:
         with contextlib.suppress(ValueError):
-            found = json.loads((path / STUDY).read_bytes())
-            if isinstance(found, dict) and isinstance(found.get("name"), str):
-                return found
+            study = json.loads((path / STUDY).read_bytes())
+            if isinstance(study, dict) and isinstance(study.get("name"), str):
+                return study
         raise ValueError(f"holds a {STUDY} that cannot be read")
     if [name for name in names if name != JOURNAL or (path / JOURNAL).stat().st_size]:
         listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -291,13 +291,13 @@ def _held(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _difference(found: dict[str, Any], identity: dict[str, Any]) -> str | None:
+def _difference(stored: dict[str, Any], identity: dict[str, Any]) -> str | None:
     """Return why a folder cannot take a study, given what both say of themselves."""
-    if not found:
+    if not stored:
         return None
-    if found["name"] != identity["name"]:
-        return f"holds the study '{found['name']}', not '{identity['name']}'; {ELSEWHERE}"
-    shard = found.get("shard")
+    if stored["name"] != identity["name"]:
+        return f"holds the study '{stored['name']}', not '{identity['name']}'; {ELSEWHERE}"
+    shard = stored.get("shard")
     if shard and identity["shard"] and shard != identity["shard"]:
         return f"holds shard {shard}; each shard needs a folder of its own"
     return None
@@ -316,12 +316,12 @@ def _notes(earlier: dict[str, Any], identity: dict[str, Any], journal: Journal) 
 
 def _left_behind(path: Path) -> list[Path]:
     """Return the files that a study has left in a folder, but for its journal."""
-    found = []
+    files = []
     for file in path.iterdir():
         name = file.name.removeprefix(".").removesuffix(".unfinished") if is_unfinished(file) else file.name
         if file.is_file() and name != JOURNAL and (name in _OURS or re.fullmatch(INPUT, name)):
-            found.append(file)
-    return found
+            files.append(file)
+    return files
 
 
 def _unwritable(error: OSError) -> str:

@@ -102,37 +102,37 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
 def _identity(folder: Path) -> dict[str, Any]:
     """Return what a folder says that it holds."""
     try:
-        found = json.loads((folder / STUDY).read_bytes())
+        study = json.loads((folder / STUDY).read_bytes())
     except FileNotFoundError:
         raise MergeError(f"{folder}: no {STUDY} in it" if folder.is_dir() else f"{folder}: no such folder") from None
     except OSError as error:
         raise MergeError(f"{folder}: cannot be read ({error.strerror})") from None
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("name", "digest", "model")):
+        study = None
+    if not isinstance(study, dict) or not all(isinstance(study.get(key), str) for key in ("name", "digest", "model")):
         raise MergeError(f"{folder}: {STUDY} does not say which study it holds")
-    return found
+    return study
 
 
 def _refuse_strangers(studies: Mapping[Path, dict[str, Any]]) -> None:
     """Raise an error unless all folders hold the same study."""
     first = next(iter(studies))
     text = _resolved(first)
-    for folder, found in studies.items():
-        difference = _difference(studies[first], found)
+    for folder, study in studies.items():
+        difference = _difference(studies[first], study)
         if difference is None and _resolved(folder) != text:
             difference = f"its {_RESOLVED} is another one"
         if difference is not None:
             raise MergeError(f"{folder}: not the same study as {first}: {difference}")
 
 
-def _difference(study: dict[str, Any], found: dict[str, Any]) -> str | None:
+def _difference(study: dict[str, Any], candidate: dict[str, Any]) -> str | None:
     """Return in which way two folders hold different studies."""
-    if found["name"] != study["name"]:
-        return f"it holds '{found['name']}', not '{study['name']}'"
-    if found["model"] != study["model"]:
+    if candidate["name"] != study["name"]:
+        return f"it holds '{candidate['name']}', not '{study['name']}'"
+    if candidate["model"] != study["model"]:
         return "it was simulated by another version of the simulator"
-    return None if found["digest"] == study["digest"] else "it has another scenario or seed"
+    return None if candidate["digest"] == study["digest"] else "it has another scenario or seed"
 
 
 def _resolved(folder: Path) -> bytes:
@@ -146,13 +146,13 @@ def _earlier(out: Path, study: dict[str, Any]) -> bool:
     """Return whether the study was merged into a folder before."""
     complaint = not_to_be_used(out)
     if complaint is None and out.is_dir() and any(out.iterdir()):
-        found = _identity(out) if (out / STUDY).exists() else None
-        if found is None:
+        earlier = _identity(out) if (out / STUDY).exists() else None
+        if earlier is None:
             complaint = "holds something else than a study; name another folder"
-        elif found.get("shard"):
-            complaint = f"holds shard {found['shard']}; name another folder"
+        elif earlier.get("shard"):
+            complaint = f"holds shard {earlier['shard']}; name another folder"
         else:
-            difference = _difference(study, found)
+            difference = _difference(study, earlier)
             complaint = difference and f"is not for this study: {difference}; name another folder"
     if complaint:
         raise MergeError(f"{out}: {complaint}")
@@ -178,11 +178,11 @@ def _take(source: Path, journal: Journal) -> int:
     if not path.exists():
         return 0  # of a shard that was stopped before its first outcome
     try:
-        with Journal(path, to_read=True) as found:
-            for record in found:
+        with Journal(path, to_read=True) as source_journal:
+            for record in source_journal:
                 if _is_better(record, journal, source):
                     _add(journal, record)
-            return found.torn
+            return source_journal.torn
     except JournalError as error:
         raise MergeError(f"{path}: {error}") from None
 
@@ -196,27 +196,27 @@ def _add(journal: Journal, record: Record) -> None:
 
 def _is_better(record: Record, journal: Journal, source: Path) -> bool:
     """Return whether an outcome is to replace what there is of its task."""
-    known = journal.status(record.key)
-    if known is None:
+    status = journal.status(record.key)
+    if status is None:
         return True
-    if known == record.status == "ok":
-        other = journal.get(record.key)
-        if (other.rows, other.notes) != (record.rows, record.notes):
+    if status == record.status == "ok":
+        outcome = journal.get(record.key)
+        if (outcome.rows, outcome.notes) != (record.rows, record.notes):
             raise MergeError(
                 f"{source}: contradicts another folder about replications {record.first} to "
                 f"{record.first + record.replications - 1} of point {record.point}, which are the same everywhere"
             )
-    return _RANK.get(record.status, -1) > _RANK.get(known, -1)
+    return _RANK.get(record.status, -1) > _RANK.get(status, -1)
 
 
 def _absent(studies: Any) -> tuple[tuple[int, ...], int] | None:
     """Return the numbers of the shards that no folder holds, and of how many they are."""
     shards = set()
-    for found in studies:
+    for study in studies:
         with contextlib.suppress(ValueError, TypeError):
-            shards.add(Shard.parse(found.get("shard") or ""))
+            shards.add(Shard.parse(study.get("shard") or ""))
     counts = {shard.count for shard in shards}
-    if len(counts) != 1 or len(shards) != len({found.get("shard") for found in studies}):
+    if len(counts) != 1 or len(shards) != len({study.get("shard") for study in studies}):
         return None
     (count,) = counts
     return tuple(sorted({*range(1, count + 1)} - {shard.number for shard in shards})), count

@@ -6,6 +6,7 @@ depend on who simulated what, or when.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib.util
 import os
@@ -77,27 +78,34 @@ def write_tables(
     values = [column for name in names for column in _value_columns(name, name in metrics)]
     summaries = [column for name in metrics for column in _summary_columns(name)]
     axes = campaign.loaded.study.vary
-    others = [*_POINT, _REPLICATION, *_STATUS, _FORMULA, *values, *summaries]
-    varied = _axis_columns(axes, others)
+    plain_columns = [*_POINT, _REPLICATION, *_STATUS, _FORMULA, *values, *summaries]
+    varied = _axis_columns(axes, plain_columns)
     by_replication = [*_POINT, *varied, _REPLICATION, *_COUNTS, *values]
     by_point = [*_POINT, *varied, *_STATUS, _FORMULA, *summaries]
-    with results.open("w", encoding="utf-8", newline="") as one, points.open("w", encoding="utf-8", newline="") as two:
-        rows, sums = csv.writer(one, lineterminator="\n"), csv.writer(two, lineterminator="\n")
-        rows.writerow(safe_cells(column.name for column in by_replication))
-        sums.writerow(safe_cells(column.name for column in by_point))
-        texts = {name for name, axis in axes.items() if not axis.is_numeric}
+    texts = {name for name, axis in axes.items() if not axis.is_numeric}
+    with _csv_writer(results, by_replication) as rows, _csv_writer(points, by_point) as sums:
         for cell in _cells(campaign, count):
             for simulated in cell:
                 labels = zip(axes, simulated.point.values, strict=True)
                 texts |= {name for name, value in labels if name not in texts and not is_number(value.label)}
                 rows.writerows(map(safe_cells, _result_rows(axes, simulated, names, metrics)))
             sums.writerows(map(safe_cells, _point_rows(axes, cell, metrics)))
-    # Labels that are plain numbers are numbers for whoever reads types.
-    types = dict(_axis_columns(axes, others, texts))
-    first, second = (
-        [SqlColumn(name, types.get(name, kind)) for name, kind in table] for table in (by_replication, by_point)
-    )
-    return first, second
+    types = dict(_axis_columns(axes, plain_columns, texts))
+    return _typed(by_replication, types), _typed(by_point, types)
+
+
+@contextlib.contextmanager
+def _csv_writer(path: Path, columns: Iterable[SqlColumn]) -> Iterator[Any]:
+    """Yield what writes rows to a table in CSV, below the names of its columns."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(safe_cells(column.name for column in columns))
+        yield writer
+
+
+def _typed(columns: Iterable[SqlColumn], types: Mapping[str, str]) -> list[SqlColumn]:
+    """Return columns with the types of axes: labels that are plain numbers are numbers for whoever reads types."""
+    return [SqlColumn(name, types.get(name, kind)) for name, kind in columns]
 
 
 def has_parquet() -> bool:
@@ -150,23 +158,23 @@ def _summary_columns(name: str) -> list[SqlColumn]:
 
 
 def _axis_columns(
-    axes: Mapping[str, Axis], others: Iterable[SqlColumn], texts: Container[str] | None = None
+    axes: Mapping[str, Axis], plain_columns: Iterable[SqlColumn], texts: Container[str] | None = None
 ) -> list[SqlColumn]:
     """Return a column for the label of each axis, a text but where `texts` lacks it, and one for its number if any.
 
     No name is there twice, whatever an axis is called: databases do not distinguish capitals from small letters.
     """
-    taken = {column.name.casefold() for column in others}
-    found = []
+    names = {column.name.casefold() for column in plain_columns}
+    columns = []
     for name, axis in axes.items():
         kind = _TEXT if texts is None or name in texts else _NUMBER
         for column in (SqlColumn(name, kind), SqlColumn(f"{name}.number", _NUMBER))[: 1 + axis.is_numeric]:
             free = column.name
-            while free.casefold() in taken:
+            while free.casefold() in names:
                 free = f"vary.{free}"
-            taken.add(free.casefold())
-            found.append(column._replace(name=free))
-    return found
+            names.add(free.casefold())
+            columns.append(column._replace(name=free))
+    return columns
 
 
 def _cells(campaign: Campaign, count: Callable[[Point], int]) -> Iterator[list[_JournaledPoint]]:
@@ -246,9 +254,9 @@ def _hit(records: Iterable[Record], what: str) -> int:
 
 def _summary(cell: Cell, metric: str) -> list[Any]:
     """Return the columns of one metric of a point."""
-    found = None if cell.trouble else summary_of(cell, metric)
-    if found is None:
+    summary = None if cell.trouble else summary_of(cell, metric)
+    if summary is None:
         return [None] * len(_summary_columns(metric))
     nothing = (None, None)
-    quantiles = (found.std, found.p05, found.p50, found.p95)
-    return [found.mean, *(found.mean_ci95 or nothing), *quantiles, *(found.band90 or nothing), found.method]
+    quantiles = (summary.std, summary.p05, summary.p50, summary.p95)
+    return [summary.mean, *(summary.mean_ci95 or nothing), *quantiles, *(summary.band90 or nothing), summary.method]

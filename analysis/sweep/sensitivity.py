@@ -21,7 +21,10 @@ from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ettrick.analysis.study.designs import Design
+    from ettrick.analysis.study.model import Study
     from ettrick.analysis.study.questions.sobol import Indices
     from ettrick.analysis.study.table import PointResult
     from ettrick.analysis.sweep.campaign import Campaign
@@ -34,14 +37,9 @@ SAMPLES = 64
 
 
 def sensitivity(
-    campaign: Campaign,
-    *,
-    command: str,
-    method: str = "both",
-    samples: int | None = None,
-    metric: str = "",
+    campaign: Campaign, *, command: str, method: str = "both", samples: int | None = None, metric: str = "",
     replications: int | None = None,
-) -> SensitivityDocument:
+) -> SensitivityDocument:  # fmt: skip
     """Return the document of what the axes of a study do to a metric.
 
     What is in the journal already is not simulated again, so that a second call with another metric simulates nothing.
@@ -69,36 +67,48 @@ def sensitivity(
     metric = metric or study.metrics[0]
     count = replications_of(study) if replications is None else replications
     _check(method, count)
-    alone = study.design if isinstance(study.design, OneAtATime) else OneAtATime()
-    own = study.design if isinstance(study.design, Saltelli) else Saltelli(samples=SAMPLES)
-    together = own if samples is None else Saltelli(samples=samples)
+    campaigns = _by_method(campaign, samples)
+    center = _center(campaigns["tornado"], metric, count)
+    tables = _simulated({name: campaigns[name] for name in campaigns if method in (name, "both")}, metric, count)
+    return _document(campaigns, center, tables, metric, count, command)
+
+
+def _by_method(campaign: Campaign, samples: int | None) -> dict[str, Campaign]:
+    """Return the study with the design of each method: one axis at a time, and all at once."""
+    study = campaign.loaded.study
+    together = _together(study) if samples is None else Saltelli(samples=samples)
     try:
         together.check(study.vary)
     except RuleError as error:
         raise ReplicationsError(f"--samples {samples}: {error.rule}") from None
-    plans: dict[str, Design] = {"tornado": alone, "sobol": together}
-    loaded = campaign.loaded
-    campaigns = {
-        name: replace(campaign, loaded=replace(loaded, study=study.model_copy(update={"design": design})))
-        for name, design in plans.items()
-    }
-    center = _center(campaigns["tornado"], metric, count)
-    ratios = center.metrics[metric]
-    summary = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
-    tables = _simulated({name: campaigns[name] for name in plans if method in (name, "both")}, metric, count)
-    of_sobol, missing = None, ""
-    if "sobol" in tables:
-        try:
-            of_sobol = _indices(indices(tables["sobol"], metric), together.samples)
-        except ReplicationsError as error:
-            missing = str(error)
+    designs: dict[str, Design] = {"tornado": _alone(study), "sobol": together}
+    studies = {name: study.model_copy(update={"design": design}) for name, design in designs.items()}
+    return {name: replace(campaign, loaded=replace(campaign.loaded, study=copy)) for name, copy in studies.items()}
+
+
+def _alone(study: Study) -> OneAtATime:
+    return study.design if isinstance(study.design, OneAtATime) else OneAtATime()
+
+
+def _together(study: Study) -> Saltelli:
+    return study.design if isinstance(study.design, Saltelli) else Saltelli(samples=SAMPLES)
+
+
+def _document(
+    campaigns: Mapping[str, Campaign], center: PointResult, tables: Mapping[str, StudyTable], metric: str,
+    replications: int, command: str,
+) -> SensitivityDocument:  # fmt: skip
+    """Return the document of the central point and of the tables by method."""
+    loaded = campaigns["tornado"].loaded
+    study = loaded.study
+    of_sobol, missing = _indices_of(tables["sobol"], metric, campaigns["sobol"]) if "sobol" in tables else (None, "")
     return SensitivityDocument(
         format=FORMAT,
         study=study.name,
         question=study.question,
         scenario=study.scenario,
         metric=metric,
-        replications=count,
+        replications=replications,
         seed=loaded.scenario(center.point).seed,
         axes={
             name: AxisDescription(
@@ -106,13 +116,8 @@ def sensitivity(
             )
             for name, axis in study.vary.items()
         },
-        center=Center(
-            values={name: value.label for name, value in zip(study.vary, center.point.values, strict=True)},
-            mean=summary.mean,
-            ci95=summary.mean_ci95,
-            closed_form=center.formula if metric == "ettr" else None,
-        ),
-        low=alone.low,
+        center=_center_summary(center, study, metric),
+        low=_alone(study).low,
         tornado=tornado(tables["tornado"], metric) if "tornado" in tables else None,
         indices=of_sobol,
         indices_missing=missing,
@@ -122,13 +127,38 @@ def sensitivity(
     )
 
 
-def _indices(found: Indices, samples: int) -> IndicesSummary:
+def _center_summary(center: PointResult, study: Study, metric: str) -> Center:
+    """Return the central point with its mean."""
+    ratios = center.metrics[metric]
+    summary = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
+    return Center(
+        values={name: value.label for name, value in zip(study.vary, center.point.values, strict=True)},
+        mean=summary.mean,
+        ci95=summary.mean_ci95,
+        closed_form=center.formula if metric == "ettr" else None,
+    )
+
+
+def _indices_of(table: StudyTable, metric: str, campaign: Campaign) -> tuple[IndicesSummary | None, str]:
+    """Return the indices of a metric, or why there are none."""
+    try:
+        return _indices(indices(table, metric), _together(campaign.loaded.study).samples), ""
+    except ReplicationsError as error:
+        return None, str(error)
+
+
+def _indices(estimated: Indices, samples: int) -> IndicesSummary:
     variance = {
-        name: {"variance": variance, "share": None if found.shares is None else found.shares[name]}
-        for name, variance in found.parts._asdict().items()
+        name: {"variance": variance, "share": None if estimated.shares is None else estimated.shares[name]}
+        for name, variance in estimated.parts._asdict().items()
     }
-    names = {"samples": samples, "variance": variance, "noise_of_means": found.noise, "by_axis": list(found.axes)}
-    return IndicesSummary.model_validate({**found._asdict(), **names})
+    names = {
+        "samples": samples,
+        "variance": variance,
+        "noise_of_means": estimated.noise,
+        "by_axis": list(estimated.axes),
+    }
+    return IndicesSummary.model_validate({**estimated._asdict(), **names})
 
 
 def _check(method: str, replications: int) -> None:
@@ -145,12 +175,12 @@ def _center(campaign: Campaign, metric: str, replications: int) -> PointResult:
     """Return what comes of the central point, which shows soon whether the rest makes sense."""
     point = next(campaign.loaded.points())
     replace(campaign, progress=lambda _done, _total: None).simulate([point], replications)
-    found = campaign.outcome(point, replications)
-    if found.trouble:
-        raise ReplicationsError(f"the central point cannot run: {found.trouble}")
-    if metric not in found.metrics:
-        raise ReplicationsError(f"{metric}: the scenario has no such metric{suggest(metric, found.metrics)}")
-    return found
+    outcome = campaign.outcome(point, replications)
+    if outcome.trouble:
+        raise ReplicationsError(f"the central point cannot run: {outcome.trouble}")
+    if metric not in outcome.metrics:
+        raise ReplicationsError(f"{metric}: the scenario has no such metric{suggest(metric, outcome.metrics)}")
+    return outcome
 
 
 def _simulated(campaigns: dict[str, Campaign], metric: str, replications: int) -> dict[str, StudyTable]:

@@ -17,7 +17,6 @@ from ettrick.analysis.amounts import number_of
 from ettrick.analysis.contest.compare import HEADLINES, headline_at_equal
 from ettrick.analysis.contest.precision import Precision, Pursuit, ReplicationsError, pursue
 from ettrick.analysis.results.run import render
-from ettrick.analysis.statistics.intervals import doubt_of
 from ettrick.analysis.study.table import Cell, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign, Reiterable
 from ettrick.analysis.sweep.document import sweep_document
@@ -43,10 +42,14 @@ if TYPE_CHECKING:
 # Replications until every point is precise enough: more where the mean is not sure, none where it is.
 #
 # A point is looked at only when all replications up to a goal are there, and the next goal follows from what these
-# say.
-# So nothing depends on where they were simulated, on how many at once, or on what the journal had before. The interval
-# is the one that is shown: see `ettrick.analysis.statistics.intervals`. It is nominal: who stops when a sample looks
-# calm stops a little too early.
+# say. So nothing depends on where they were simulated, on how many at once, or on what the journal had before. The
+# interval is the one that is shown: see `ettrick.analysis.statistics.intervals`. It is nominal: who stops when a sample
+# looks calm stops a little too early.
+#
+# Central points decide for themselves: first at ``least`` replications, then at goals that seem to be enough, of whole
+# blocks, at ``most``. A point that has trouble, or whose metric has no mean (a censored replication, or no such
+# metric), ends at once. Draws of what is not known have ``least`` replications, so that all draws of a cell have the
+# same, which its central point has too.
 
 
 class PointProgress(NamedTuple):
@@ -69,11 +72,6 @@ def simulate_until(
 ) -> dict[int, PointProgress]:
     """Simulate the points of a study until each is precise enough, and return how far that was, by number of the point.
 
-    Central points decide for themselves: first at ``least`` replications, then at goals that seem to be enough, of
-    whole blocks, at ``most``. A point that has trouble, or whose metric has no mean (a censored replication, or no such
-    metric), ends at once. Draws of what is not known have ``least`` replications, so that all draws of a cell have the
-    same, which its central point has too.
-
     Parameters
     ----------
     points
@@ -88,12 +86,10 @@ def simulate_until(
     JournalError
         If the journal cannot be written.
     """
-    metric = spec.metric or default_metric
-    precision = Precision.parse(spec.width)
+    metric, precision = spec.metric or default_metric, Precision.parse(spec.width)
     precision.check(metric)
     central = {point.number: point for point in points if not point.draw}
-    pursuits = {number: Pursuit(spec.least, spec.most) for number in central}
-    metrics: set[str] = set()
+    pursuits, metrics = {number: Pursuit(spec.least, spec.most) for number in central}, set[str]()
     context = campaign.prepared_for(points, spec.least * sum(1 for _ in points))
     done = campaign.complete(((point, spec.least) for point in points if point.draw), context)
 
@@ -118,10 +114,7 @@ def _excess(outcome: PointResult, metric: str, precision: Precision) -> float:
     ratios = outcome.metrics.get(metric)
     if outcome.trouble or not ratios:
         return math.inf
-    estimate = outcome.estimate(metric)
-    if estimate.method == "exact" and estimate.interval is None:
-        return 0.0
-    return precision.excess(estimate.interval, estimate.mean, metric, len(ratios), doubt_of(ratios))
+    return precision.excess_of_mean(outcome.estimate(metric), ratios, metric)
 
 
 HowFar: TypeAlias = "Callable[[Point], tuple[int, bool | None]]"
@@ -153,8 +146,8 @@ def simulate(campaign: Campaign) -> HowFar:
         count = replications_of(study)
         campaign.simulate(points, count)
         return lambda _point: (count, None)
-    found = simulate_until(campaign, points, study.precision, study.metrics[0])
-    return lambda point: found[point.number]
+    reached = simulate_until(campaign, points, study.precision, study.metrics[0])
+    return lambda point: reached[point.number]
 
 
 def table_of(campaign: Campaign, how_far: HowFar) -> StudyTable:
@@ -168,9 +161,13 @@ def table_of(campaign: Campaign, how_far: HowFar) -> StudyTable:
         count, precise = how_far(point)
         outcome = campaign.outcome(point, count, metrics)
         cells[-1].append(outcome if precise is None else replace(outcome, precise=precise))
-    found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
+    table_cells = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
     return StudyTable(
-        study.vary, found, metrics, 1 if study.seed is None else study.seed, _currency(campaign.loaded, found)
+        study.vary,
+        table_cells,
+        metrics,
+        1 if study.seed is None else study.seed,
+        _currency(campaign.loaded, table_cells),
     )
 
 
@@ -190,8 +187,8 @@ def kept_metrics(loaded: LoadedStudy) -> tuple[str, ...]:
         If unlike clusters are to be compared at what is not known of them.
     """
     study = loaded.study
-    asked = (name for question in study.questions for name in question.metrics)
-    return tuple(dict.fromkeys((study_headline(loaded), *study.metrics, *asked)))
+    of_questions = (name for question in study.questions for name in question.metrics)
+    return tuple(dict.fromkeys((study_headline(loaded), *study.metrics, *of_questions)))
 
 
 _UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")
@@ -287,7 +284,7 @@ def workplace(
             journal = folder.journal
         worker_pool = stack.enter_context(worker_pool_at(where))
         campaign = Campaign(loaded, journal, worker_pool, progress)
-        yield StudyRun(campaign if shard is None else replace(campaign, mine=shard.mine), folder)
+        yield StudyRun(campaign if shard is None else replace(campaign, is_assigned=shard.includes), folder)
 
 
 def run_sweep(

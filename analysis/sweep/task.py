@@ -23,9 +23,9 @@ from ettrick.analysis.study.inputs import Inputs, names_files
 from ettrick.sim import plugins, units
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ettrick.sim import Prepared
+    from ettrick.sim import Prepared, Ratio
 
 RESULTS = ("ok", "infeasible")
 """Statuses of tasks that need not be simulated again."""
@@ -127,16 +127,21 @@ def model_digest(packages: tuple[str, ...] = ()) -> str:
     packages
         Those that bring strategies of the scenario.
     """
-    own, others = source_digest(Path(units.__file__).parent, Path(__file__).parents[1]), plugins.digest(packages)
-    return hashlib.blake2b(f"{own} {others}".encode(), digest_size=16).hexdigest() if others else own
+    source, plugin_source = (
+        source_digest(Path(units.__file__).parent, Path(__file__).parents[1]),
+        plugins.digest(packages),
+    )
+    return (
+        hashlib.blake2b(f"{source} {plugin_source}".encode(), digest_size=16).hexdigest() if plugin_source else source
+    )
 
 
 def source_digest(simulator: Path, package: Path) -> str:
     """Return a digest of the simulator in a folder, of what makes records in another, and of the versions of both."""
     versions = [metadata.version(name) for name in ("ettrick", "numpy")]
     digest = hashlib.blake2b(json.dumps(versions).encode(), digest_size=16)
-    found = (path for path in simulator.rglob("*") if path.suffix in (".py", ".yaml", ".csv"))
-    files = [(simulator, path) for path in sorted(found) if "_data" not in path.relative_to(simulator).parts]
+    paths = (path for path in simulator.rglob("*") if path.suffix in (".py", ".yaml", ".csv"))
+    files = [(simulator, path) for path in sorted(paths) if "_data" not in path.relative_to(simulator).parts]
     for folder, path in [*files, *((package, package / name) for name in MAKERS)]:
         content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
@@ -242,34 +247,47 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
     variates = ControlVariates(prepared)
     rows: dict[str, list[list[float | None]]] = {}
     notes: dict[str, Any] = {"controls": [], "censored": [], "never_started": []}
-    for replication in range(task.first, task.first + task.replications):
+    for count, replication in enumerate(range(task.first, task.first + task.replications)):
         # Machine code draws faster than failures are looked up.
         failures = desk.shared.trace(prepared, replication) if prepared.engine == "events" else None
         # Whoever asked for the task has looked at how much work all of them are.
         result = sim.run(prepared, replication, failures, most_events=math.inf)
-        for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
-            # Sizes of jobs may be missing in some replications: they have nothing there.
-            done = len(notes["controls"])
-            amounts, bases, doubts = rows.setdefault(name, [[0.0] * done, [0.0] * done, [0.0] * done])
-            # What was censored is infinite.
-            amounts.append(None if ratio.amount == math.inf else _number(ratio.amount, name, replication))
-            bases.append(_number(ratio.base, f"the base of {name}", replication))
-            doubts.append(_number(ratio.doubt, f"the doubt of {name}", replication))
-        for column in itertools.chain.from_iterable(rows.values()):
-            column.extend([0.0] * (len(notes["controls"]) + 1 - len(column)))
+        _add_row(rows, count, ratios(prepared, result) | time_shares(result), replication)
         controls = variates.of(result)
         notes["controls"].append(controls and [_number(number, "controls", replication) for number in controls])
         notes["censored"].append(sum(job.censored for job in result.jobs))
         notes["never_started"].append(sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs))
     if task.first == 0:
-        formula = sim.closed_form(prepared)
-        notes["formula"] = None if formula.ettr is None else _number(formula.ettr, "the closed form", 0)
-        notes["no_formula"] = list(formula.reasons)
-        one = prepared.jobs[0] if len(prepared.jobs) == 1 and not prepared.streams else None
-        notes["job_rate"] = [1 / one.mtti, one.gpus, one.nodes] if one is not None else None
-        notes["warnings"] = list(prepared.warnings)
-        notes["exact"] = [name for name in rows if is_exact(prepared, name)]
+        notes |= _notes_of_point(prepared, rows)
     return {name: columns if any(columns[2]) else columns[:2] for name, columns in rows.items()}, notes
+
+
+def _add_row(
+    rows: dict[str, list[list[float | None]]], count: int, metrics: dict[str, Ratio], replication: int
+) -> None:
+    """Add the metrics of a replication to columns of amounts, bases and doubts that have so many rows."""
+    for name, ratio in metrics.items():
+        # Sizes of jobs may be missing in some replications: they have nothing there.
+        amounts, bases, doubts = rows.setdefault(name, [[0.0] * count, [0.0] * count, [0.0] * count])
+        # What was censored is infinite.
+        amounts.append(None if ratio.amount == math.inf else _number(ratio.amount, name, replication))
+        bases.append(_number(ratio.base, f"the base of {name}", replication))
+        doubts.append(_number(ratio.doubt, f"the doubt of {name}", replication))
+    for column in itertools.chain.from_iterable(rows.values()):
+        column.extend([0.0] * (count + 1 - len(column)))
+
+
+def _notes_of_point(prepared: Prepared, metrics: Iterable[str]) -> dict[str, Any]:
+    """Return what is the same in all replications of a point, to be noted once."""
+    formula = sim.closed_form(prepared)
+    job = prepared.jobs[0] if len(prepared.jobs) == 1 and not prepared.streams else None
+    return {
+        "formula": None if formula.ettr is None else _number(formula.ettr, "the closed form", 0),
+        "no_formula": list(formula.reasons),
+        "job_rate": [1 / job.mtti, job.gpus, job.nodes] if job is not None else None,
+        "warnings": list(prepared.warnings),
+        "exact": [name for name in metrics if is_exact(prepared, name)],
+    }
 
 
 def _number(value: float, what: str, replication: int) -> float:
@@ -309,7 +327,7 @@ class Shard:
             raise ValueError(message)
         return cls(number, count)
 
-    def mine(self, key: str) -> bool:
+    def includes(self, key: str) -> bool:
         """Return whether the task with a key, a hexadecimal number, belongs to this shard."""
         return int(key, 16) % self.count == self.number - 1
 

@@ -330,9 +330,9 @@ class WorkerPool:
             self.backend.check()
         for future in done:
             task = flying.pop(future)
-            found = _outcome(future, self.backend)
-            if isinstance(found, Record):
-                yield found
+            outcome = _outcome(future, self.backend)
+            if isinstance(outcome, Record):
+                yield outcome
             else:
                 suspects.append(task)
 
@@ -350,10 +350,10 @@ def _patiently(backend: Backend, context: Context, task: Task) -> Record:
         future: Future[Record] = backend.submit(run_task, context, task)
         while not wait([future], timeout=_LOOK).done:
             backend.check()
-        found = _outcome(future, backend)
-        if isinstance(found, Record):
-            return found
-        deaths.append(found)
+        outcome = _outcome(future, backend)
+        if isinstance(outcome, Record):
+            return outcome
+        deaths.append(outcome)
     times = sum(death.times for death in deaths)
     reason = f"its process died {'once' if times == 1 else f'{times} times'} ({deaths[-1].how})"
     return Record(task.key, task.point, task.first, task.replications, "crashed", reason, 0.0, {}, {})
@@ -447,7 +447,7 @@ class Dask(Backend):
         from distributed.comm.core import CommClosedError
 
         try:
-            found = remote.result()
+            outcome = remote.result()
         except (CancelledError, CommClosedError):
             # Either way it is the scheduler that has gone: whatever a task raises is in its outcome.
             future.cancel()
@@ -455,7 +455,7 @@ class Dask(Backend):
         except Exception as error:
             future.set_exception(error)
         else:
-            future.set_result(found)
+            future.set_result(outcome)
         self._flying.pop(future, None)
 
     def death(self, error: BaseException) -> WorkerCrash | None:
@@ -547,8 +547,8 @@ def _no_workers(name: str) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Let nothing of the library's log through: what matters is in our own errors."""
-    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOUD]
-    before = {name: logging.getLogger(name).level for name in (*_LOUD, *known)}
+    loggers = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOUD]
+    before = {name: logging.getLogger(name).level for name in (*_LOUD, *loggers)}
     for name in before:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:

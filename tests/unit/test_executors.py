@@ -186,7 +186,7 @@ def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
     expected = sorted(comparable(run_task(campaign.context, task)) for task in tasks)
     assert len(expected) == 12
     assert all(record.rows["ettr"][0] for record in expected)
-    shards = [[task for task in tasks if Shard(number, 2).mine(task.key)] for number in (1, 2)]
+    shards = [[task for task in tasks if Shard(number, 2).includes(task.key)] for number in (1, 2)]
     for context in contexts:
         assert sorted(comparable(run_task(context, task)) for shard in shards for task in shard) == expected
     wheres = [

@@ -247,7 +247,7 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
     assert [len(line.cells) for line in lines] == [3] * 6
     assert len({cell.cell for line in lines for cell in line.cells}) == 18
     for line in lines:
-        assert all(cell.values[name] == label for cell in line.cells for name, label in line.others.items())
+        assert all(cell.values[name] == label for cell in line.cells for name, label in line.fixed.items())
         assert [cell.numbers["x"] for cell in line.cells] == [1, 2, 3]
 
 
@@ -538,12 +538,12 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     content = sweep_of(study(axes, lambda x, weak, strong: 0.5 + 1e-6 * x + 1e-5 * weak + 0.01 * strong))
     x, weak, strong = axes_of(content)
     kept, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
-    assert [line.others["strong"] for line in kept] == list(strong.labels)
-    assert {line.others["weak"] for line in kept} == {"10"}
+    assert [line.fixed["strong"] for line in kept] == list(strong.labels)
+    assert {line.fixed["weak"] for line in kept} == {"10"}
     assert "weak 10" in words
     other = sweep_of(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40))
     alone, words = few_lines(lines_along(other, x), [weak], "ettr")
-    assert [line.others["y"] for line in alone] == [str(number) for number in range(12, 20)]
+    assert [line.fixed["y"] for line in alone] == [str(number) for number in range(12, 20)]
     assert len(alone) == MOST_LINES
 
 

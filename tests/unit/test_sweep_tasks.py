@@ -243,7 +243,7 @@ def test_each_task_belongs_to_exactly_one_shard(count: int, tmp_path: Path) -> N
     """Of the real keys of a study each has one owner."""
     with Journal(tmp_path / "journal") as journal:
         tasks = tasks_of(Campaign(small_study(tmp_path), journal, WorkerPool(Serial())))
-    owners = [[shard for shard in range(1, count + 1) if Shard(shard, count).mine(task.key)] for task in tasks]
+    owners = [[shard for shard in range(1, count + 1) if Shard(shard, count).includes(task.key)] for task in tasks]
     assert [len(found) for found in owners] == [1] * 12
     assert count == 1 or len({shard for (shard,) in owners}) > 1
 
@@ -256,7 +256,7 @@ def simulated(tmp_path: Path) -> list[Path]:
     for number, path in enumerate(folders, 1):
         shard = Shard(number, 3)
         with StudyFolder(path, loaded, shard=str(shard)) as folder:
-            campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), mine=shard.mine)
+            campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), is_assigned=shard.includes)
             campaign.simulate(list(loaded.points()), 12)
     return folders
 

@@ -476,7 +476,7 @@ def curves(
     def picture(title: str) -> Figure | None:
         axis, content, metric = question.axis(along), question.places.content, question.shown()
         lines = known_lines(content, axis, metric) if axis is not None and axis.is_numeric else []
-        named = [line._replace(name=line.others[between]) if list(line.others) == [between] else line for line in lines]
+        named = [line._replace(name=line.fixed[between]) if list(line.fixed) == [between] else line for line in lines]
         return curves_picture(content, axis, metric, named, KEY, title=title, edges=edges) if axis and lines else None
 
     return picture

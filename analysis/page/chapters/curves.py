@@ -55,7 +55,7 @@ def curves_picture(
     edges: Sequence[tuple[float, str]] = (),
 ) -> Figure:
     """Return a metric along an axis, a curve for each of some lines; edges are places on it [SI], with names."""
-    line_axes = [line_axis for line_axis in axes_of(content) if line_axis.name in lines[0].others]
+    line_axes = [line_axis for line_axis in axes_of(content) if line_axis.name in lines[0].fixed]
     shown, which = few_lines(lines, line_axes, metric.metric)
     formula = _formula(shown[0], axis, metric) if len(lines) == 1 else None
     title = title or curves_title(shown, axis, metric)
@@ -160,11 +160,11 @@ def few_lines(lines: Lines, line_axes: Sequence[ChosenAxis], metric: str) -> tup
         return list(lines), ""
     ranked = _ranked(lines, metric)
     if len(line_axes) > 1:
-        best = ranked[0].others
+        best = ranked[0].fixed
 
         def alike(axis: ChosenAxis) -> Lines:
             names = best.keys() - {axis.name}
-            return [line for line in lines if all(line.others[name] == best[name] for name in names)]
+            return [line for line in lines if all(line.fixed[name] == best[name] for name in names)]
 
         axis = max(line_axes, key=lambda axis: _spread(alike(axis), metric))
         varied = alike(axis)
@@ -172,7 +172,7 @@ def few_lines(lines: Lines, line_axes: Sequence[ChosenAxis], metric: str) -> tup
             fixed = ", ".join(rest.phrase(best[rest.name]) for rest in line_axes if rest is not axis)
             shown = evenly(varied, MOST_LINES)
             part = f" {len(shown)} of its {len(varied)} values are shown." if len(shown) < len(varied) else ""
-            named = [line._replace(name=axis.worded(line.others[axis.name])) for line in shown]
+            named = [line._replace(name=axis.worded(line.fixed[axis.name])) for line in shown]
             return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
     chosen = ranked[:MOST_LINES]
     return [line for line in lines if line in chosen], f"Of {len(lines)} lines the {MOST_LINES} best are shown."

@@ -221,7 +221,7 @@ def _band(drawn: np.ndarray, curve: Curve, level: float, crossing: Crossing) -> 
         of_draw = Curve(curve.numbers, tuple(means.tolist()), (None,) * len(means), curve.is_log).crossings(level)
         # Where the condition holds at the end to which the crossing leads, it began before the range.
         beyond = -math.inf if (means[-1] >= level) == crossing.rises else math.inf
-        alike = [other.at for other in of_draw if other.rises == crossing.rises]
+        alike = [candidate.at for candidate in of_draw if candidate.rises == crossing.rises]
         places.append(min(alike, key=lambda at: abs(at - crossing.at), default=beyond))
     low, high = np.quantile(places, [0.05, 0.95], method="inverted_cdf").tolist()
     return low if math.isfinite(low) else None, high if math.isfinite(high) else None
@@ -260,7 +260,7 @@ class Trend(Question):
             form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
             course = {"whole": whole, "course": _course(rows, metric, form)}
         return answers.TrendLine(
-            at=line.others,
+            at=line.fixed,
             points=[
                 answers.TrendPoint(value=row.label, number=row.number, mean=row.summary.mean or 0.0) for row in rows
             ],
@@ -390,7 +390,7 @@ class Threshold(Question):
             )
             for crossing in curve.crossings(level)
         ]
-        return answers.ConditionLine(at=line.others, points=points, crossings=crossings, without_mean=silent)
+        return answers.ConditionLine(at=line.fixed, points=points, crossings=crossings, without_mean=silent)
 
     def _point(self, row: AxisPoint, sign: float, level: float) -> answers.ConditionPoint:
         """Return whether the condition holds at one value, by the mean and by all that is not sure of it."""
@@ -506,9 +506,9 @@ class Crossover(Question):
             value = next(iter(cells.values())).values[where]
             is_lowest = is_lowest_best(metric, self.direction or "")
             stages.append(_Stage.of(value, cells, metric, is_lowest=is_lowest))
-        known = [stage for stage in stages if stage is not None]
-        handovers = list(self._handovers(table, known, metric))
-        return answers.RaceSummary(at=line.others, best=[stage.summary for stage in known], crossings=handovers)
+        decided = [stage for stage in stages if stage is not None]
+        handovers = list(self._handovers(table, decided, metric))
+        return answers.RaceSummary(at=line.fixed, best=[stage.summary for stage in decided], crossings=handovers)
 
     def _handovers(self, table: StudyTable, stages: Sequence[_Stage], metric: str) -> Iterator[answers.HandoverSummary]:
         """Yield neighbours among the values at which it is resolved who is best, if not the same is best at them."""

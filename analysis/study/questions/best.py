@@ -65,8 +65,8 @@ class Best(Question):
         if silent:
             return Answer(self.use, answers.BestAnswer(metric=metric, groups=[]).data(), silent)
         is_lowest = is_lowest_best(metric, self.direction or "")
-        others = [name for name in table.axes if name not in self.for_each]
-        groups = lines_of(table, *others) if self.for_each else [AxisSlice({}, table.running)]
+        compared_axes = [name for name in table.axes if name not in self.for_each]
+        groups = lines_of(table, *compared_axes) if self.for_each else [AxisSlice({}, table.running)]
         answer = answers.BestAnswer(
             metric=metric,
             direction="lowest" if is_lowest else "highest",
@@ -82,10 +82,10 @@ def _ranked_group(table: StudyTable, line: AxisSlice[Cell], metric: str, *, is_l
     rows = common_rows(cells, metric)
     ranking = ranking_of(rows, lowest=is_lowest, metric=metric) if rows else None
     if ranking is None:
-        return answers.RankedGroup(at=line.others, best=None, order=[])
+        return answers.RankedGroup(at=line.fixed, best=None, order=[])
     labels = [labels_of(table, cell) for cell in cells]
     return answers.RankedGroup(
-        at=line.others,
+        at=line.fixed,
         best=labels[ranking.order[0]],
         may_be_best=[labels[index] for index in ranking.order[1:] if index in ranking.may_be_best],
         replications=len(rows[0]),
@@ -153,15 +153,15 @@ def front_of(aims: Sequence[FloatArray]) -> ParetoFront:
 
 def _members(means: FloatArray, order: Positions) -> list[int]:
     """Return the rows (k, m) that none is below somewhere, and nowhere above."""
-    found: list[int] = []
-    kept = np.empty_like(means)
+    members: list[int] = []
+    member_means = np.empty_like(means)
     for row in order.tolist():
         # Whatever is better in everything stands on the front itself, or behind one that does.
-        ahead = kept[: len(found)]
+        ahead = member_means[: len(members)]
         if not ((ahead <= means[row]).all(axis=1) & (ahead < means[row]).any(axis=1)).any():
-            kept[len(found)] = means[row]
-            found.append(row)
-    return found
+            member_means[len(members)] = means[row]
+            members.append(row)
+    return members
 
 
 class _Sample:
@@ -177,35 +177,35 @@ class _Sample:
             self.factor = t_quantile(confidence, count - 1) ** 2 / (count * (count - 1))
         self.scale = float(np.sqrt(self.squares.mean() / count)) or 1.0
 
-    def compared(self, row: int, others: Positions) -> FloatArray:
+    def compared(self, row: int, rivals: Positions) -> FloatArray:
         """Return the sign of how far others are above one, if resolved; 0 if they never differ, NaN if not resolved.
 
         The squared errors of the differences are worked out from those of each and their products, which is fast; where
         rounding could matter to the verdict, from the differences themselves.
         """
-        found = np.full(len(others), np.nan)
+        signs = np.full(len(rivals), np.nan)
         if np.isinf(self.factor):
-            return found
-        apart = self.means[others] - self.means[row]
-        both = self.squares[others] + self.squares[row]
-        squares = both - 2 * self.errors[others] @ self.errors[row]
+            return signs
+        apart = self.means[rivals] - self.means[row]
+        both = self.squares[rivals] + self.squares[row]
+        squares = both - 2 * self.errors[rivals] @ self.errors[row]
         slack = 1e-9 * both + 1e-18 * self.means[row] ** 2
         clear = apart**2 > self.factor * (squares + slack)
-        found[clear] = np.sign(apart[clear])
+        signs[clear] = np.sign(apart[clear])
         close = np.flatnonzero(~clear & (apart**2 >= self.factor * (squares - slack)))
-        found[close] = self._compared(row, others[close])
-        return found
+        signs[close] = self._compared(row, rivals[close])
+        return signs
 
-    def _compared(self, row: int, others: Positions) -> FloatArray:
+    def _compared(self, row: int, rivals: Positions) -> FloatArray:
         """Return the same from the differences in every replication."""
-        each = self.values[others] - self.values[row]
+        gaps = self.values[rivals] - self.values[row]
         # What is the same but for the order of a sum is the same.
-        each[np.abs(each) <= 1e-12 * np.abs(self.values[row])] = 0.0
-        mean = each.mean(axis=1)
-        squares = ((each - mean[:, None]) ** 2).sum(axis=1)
-        found = np.where(mean**2 > self.factor * squares, np.sign(mean), np.nan)
-        found[~each.any(axis=1)] = 0.0
-        return found
+        gaps[np.abs(gaps) <= 1e-12 * np.abs(self.values[row])] = 0.0
+        mean = gaps.mean(axis=1)
+        squares = ((gaps - mean[:, None]) ** 2).sum(axis=1)
+        signs = np.where(mean**2 > self.factor * squares, np.sign(mean), np.nan)
+        signs[~gaps.any(axis=1)] = 0.0
+        return signs
 
 
 class _Rivals:
@@ -236,20 +236,20 @@ class _Rivals:
         ahead[front] = False
         return bool(self._beats(row, np.flatnonzero(ahead)).any())
 
-    def _beaten(self, row: int, others: Positions) -> Flags:
+    def _beaten(self, row: int, rivals: Positions) -> Flags:
         """Return which others one is better than in some aim, resolved."""
-        found = np.zeros(len(others), dtype=bool)
+        beaten = np.zeros(len(rivals), dtype=bool)
         for aim in self.aims:
-            left = np.flatnonzero(~found)
-            found[left] = aim.compared(row, others[left]) > 0
-        return found
+            left = np.flatnonzero(~beaten)
+            beaten[left] = aim.compared(row, rivals[left]) > 0
+        return beaten
 
-    def _beats(self, row: int, others: Positions) -> Flags:
+    def _beats(self, row: int, rivals: Positions) -> Flags:
         """Return which others are better than one in some aim, resolved, and the same or better in all of them."""
-        some, every = np.zeros(len(others), dtype=bool), np.ones(len(others), dtype=bool)
+        some, every = np.zeros(len(rivals), dtype=bool), np.ones(len(rivals), dtype=bool)
         for aim in self.aims:
             left = np.flatnonzero(every)
-            signs = aim.compared(row, others[left])
+            signs = aim.compared(row, rivals[left])
             some[left] |= signs < 0
             # What is not resolved is not a number.
             every[left] = signs <= 0
@@ -399,7 +399,7 @@ class Compare(Question):
             differences = {label: None if change is None else change[0] for label, change in changes.items()}
             reason = next((f"{title} = {label}: {_silence(cells[label], metric)}."
                            for label, change in changes.items() if change is None), "")  # fmt: skip
-        return answers.ComparedLine(at=line.others, against=base, differences=differences), reason
+        return answers.ComparedLine(at=line.fixed, against=base, differences=differences), reason
 
 
 def _silence(cell: Cell, metric: str) -> str:

@@ -74,7 +74,7 @@ class Question(Model):
         if name not in chosen:
             raise RuleError((key,), f"the values of {name} are not chosen but unknown{suggest('', chosen)}")
         if numeric and not axes[name].is_numeric:
-            ordered = [other for other in chosen if axes[other].is_numeric]
+            ordered = [candidate for candidate in chosen if axes[candidate].is_numeric]
             raise RuleError((key,), f"the values of {name} are not numbers{suggest('', ordered)}")
 
     def _headline(self, metrics: Sequence[str]) -> str:
@@ -96,12 +96,12 @@ def silence(table: StudyTable, metric: str) -> str:
     """Return why nothing can be said about a metric, in a sentence; empty if something can."""
     if not table.running:
         return "No point has results."
-    known = dict.fromkeys(name for cell in table.running for name in cell.stated.metrics)
-    if metric in known:
+    names = dict.fromkeys(name for cell in table.running for name in cell.stated.metrics)
+    if metric in names:
         return ""
     if metric in METRICS:
         return f"No point has the metric {metric}: the scenario does not say what it takes."
-    return f"There is no metric {metric}{suggest(metric, [*METRICS, *known])}."
+    return f"There is no metric {metric}{suggest(metric, [*METRICS, *names])}."
 
 
 METRIC = Field("", description="The metric; omitted: the first one of the study.")
@@ -127,23 +127,23 @@ def varying(table: StudyTable) -> list[str]:
 def lines_of(table: StudyTable, *along: str) -> list[AxisSlice[Cell]]:
     """Return for every combination of the other axes the cells in order of one axis, or of several together."""
     positions = [table.position(name) for name in along]
-    others = [name for name in varying(table) if name not in along]
+    fixed = [name for name in varying(table) if name not in along]
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in table.cells:
         key = tuple(value.label for index, value in enumerate(cell.values) if index not in positions)
         groups.setdefault(key, []).append(cell)
-    lines = [_slice(table, cells, positions, others) for cells in groups.values()]
+    lines = [_slice(table, cells, positions, fixed) for cells in groups.values()]
     # Many points of a design that is no grid have no neighbour.
     return [line for line in lines if len(line.cells) + len(line.missing) > 1] or lines
 
 
-def _slice(table: StudyTable, cells: list[Cell], positions: Sequence[int], others: Sequence[str]) -> AxisSlice[Cell]:
+def _slice(table: StudyTable, cells: list[Cell], positions: Sequence[int], fixed: Sequence[str]) -> AxisSlice[Cell]:
     labels = labels_of(table, cells[0])
     numbers = {id(cell): [cell.values[position].number for position in positions] for cell in cells}
     if not any(None in row for row in numbers.values()):
         cells.sort(key=lambda cell: [number or 0.0 for number in numbers[id(cell)]])
     running = tuple(cell for cell in cells if not cell.trouble)
-    return AxisSlice({name: labels[name] for name in others}, running, tuple(cell for cell in cells if cell.trouble))
+    return AxisSlice({name: labels[name] for name in fixed}, running, tuple(cell for cell in cells if cell.trouble))
 
 
 def no_lines(table: StudyTable, lines: Sequence[AxisSlice[Cell]], along: str) -> str:
@@ -198,5 +198,5 @@ def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tu
     count = min(len(first), len(second))
     controls = of_pair(ours.stated.controls[:count], theirs.stated.controls[:count])
     exact = metric in ours.stated.exact & theirs.stated.exact
-    found = difference(first, second, controls, metric=metric, is_exact=exact) if count else None
-    return None if found is None else (found, count)
+    change = difference(first, second, controls, metric=metric, is_exact=exact) if count else None
+    return None if change is None else (change, count)

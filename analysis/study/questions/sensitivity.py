@@ -78,10 +78,10 @@ class Sensitivity(Question):
 
 def _is_one_at_a_time(table: StudyTable) -> bool:
     """Return whether every point differs from the first one in a single axis."""
-    center, *others = table.cells
-    return bool(others) and all(
+    center, *moved = table.cells
+    return bool(moved) and all(
         sum(ours.label != theirs.label for ours, theirs in zip(cell.values, center.values, strict=True)) == 1
-        for cell in others
+        for cell in moved
     )
 
 
@@ -118,9 +118,9 @@ def tornado(table: StudyTable, metric: str) -> list[SwingSummary]:
     A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), sections 10.2.1 (paired-t) and 11.2 (common random
     numbers).
     """
-    center, *others = table.cells
+    center, *moved = table.cells
     moves: dict[str, list[MoveSummary]] = {}
-    for cell in others:
+    for cell in moved:
         axis = _moved(table, center, cell)
         value = cell.values[table.position(axis)]
         moves.setdefault(axis, []).append(_move(value, cell, center, metric))

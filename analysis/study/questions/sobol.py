@@ -56,22 +56,22 @@ def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray)
     R. G. Miller, "The jackknife: a review", Biometrika 61 (1974), 1; A. B. Owen, "The pigeonhole bootstrap", Annals of
     Applied Statistics 1 (2007), 386 (points x replications, and why the sum is cautious).
     """
-    found = statistic(values)
+    shares = statistic(values)
     # Not in their order: neighbours in a Sobol sequence share its errors, and would look surer than they are.
     shuffled = np.random.default_rng(0).permutation(values.shape[1])
     rows = np.array_split(shuffled, min(_BLOCKS, values.shape[1]))
     of_rows = _squared_error(np.array([statistic(np.delete(values, block, axis=1)) for block in rows]))
     left = [statistic(np.delete(values, index, axis=2)) for index in range(values.shape[2])]
     of_runs = _squared_error(np.array(left))
-    both = zip(found.tolist(), of_rows.tolist(), of_runs.tolist(), strict=True)
-    return [_estimate(value, (one, len(rows) - 1), (other, len(left) - 1)) for value, one, other in both]
+    both = zip(shares.tolist(), of_rows.tolist(), of_runs.tolist(), strict=True)
+    return [_estimate(value, (by_row, len(rows) - 1), (by_run, len(left) - 1)) for value, by_row, by_run in both]
 
 
 def _squared_error(replicates: FloatArray) -> FloatArray:
     """Return the squared standard error from estimates with one part left out each, shape (parts, m)."""
     parts = len(replicates)
-    found: FloatArray = (parts - 1) * replicates.var(axis=0)
-    return found
+    squared: FloatArray = (parts - 1) * replicates.var(axis=0)
+    return squared
 
 
 def _estimate(value: float, *parts: tuple[float, int]) -> IndexEstimate:
@@ -159,22 +159,22 @@ def _formula(table: StudyTable, metric: str, places: Sequence[Sequence[int]]) ->
     """Return the closed form's ETTR at points, by their places in the table."""
     if metric != "ettr":
         return None
-    found = [[table.cells[place].stated.formula for place in row] for row in places]
-    return None if any(value is None for row in found for value in row) else np.array(found, dtype=np.float64)
+    forms = [[table.cells[place].stated.formula for place in row] for row in places]
+    return None if any(value is None for row in forms for value in row) else np.array(forms, dtype=np.float64)
 
 
 def _why(cell: Cell, metric: str) -> str:
     return cell.trouble or f"a replication has no {metric}"
 
 
-def _refusal(table: StudyTable, metric: str, found: Sequence[FloatArray | None], how_many: str) -> str:
+def _refusal(table: StudyTable, metric: str, samples: Sequence[FloatArray | None], how_many: str) -> str:
     """Return why there are too few points, and which values all of those without a result have."""
-    bad = [cell for cell, values in zip(table.cells, found, strict=True) if values is None]
-    fine = [cell for cell, values in zip(table.cells, found, strict=True) if values is not None]
+    bad = [cell for cell, values in zip(table.cells, samples, strict=True) if values is None]
+    fine = [cell for cell, values in zip(table.cells, samples, strict=True) if values is not None]
     for position, axis in enumerate(table.axes):
-        mine, others = ([cell.values[position] for cell in cells] for cells in (bad, fine))
-        if others and not _overlap(mine, others):
-            ordered = sorted(mine, key=lambda value: value.number or 0.0)
+        failed, running = ([cell.values[position] for cell in cells] for cells in (bad, fine))
+        if running and not _overlap(failed, running):
+            ordered = sorted(failed, key=lambda value: value.number or 0.0)
             labels = list(dict.fromkeys((ordered[0].label, ordered[-1].label)))
             which = f"all where {axis} is {' to '.join(labels)}"
             return f"{how_many} have one without a result, {which}: {_why(bad[0], metric)}"
@@ -182,11 +182,11 @@ def _refusal(table: StudyTable, metric: str, found: Sequence[FloatArray | None],
     return f"{how_many} have one without a result, the first with {first}: {_why(bad[0], metric)}"
 
 
-def _overlap(mine: Sequence[AxisPosition], others: Sequence[AxisPosition]) -> bool:
+def _overlap(failed: Sequence[AxisPosition], running: Sequence[AxisPosition]) -> bool:
     """Return whether values of points without a result are also, or lie among, those of points with one."""
-    if any(value.number is None for value in (*mine, *others)):
-        return bool({value.label for value in mine} & {value.label for value in others})
-    ours, theirs = ([value.number or 0.0 for value in values] for values in (mine, others))
+    if any(value.number is None for value in (*failed, *running)):
+        return bool({value.label for value in failed} & {value.label for value in running})
+    ours, theirs = ([value.number or 0.0 for value in values] for values in (failed, running))
     return max(min(ours), min(theirs)) <= min(max(ours), max(theirs))
 
 
@@ -268,8 +268,8 @@ def indices(table: StudyTable, metric: str) -> Indices:
     """
     layout = layout_of(table, metric)
     values = _without_rounding(layout.values)
-    found = variance_parts(values[:2].reshape(-1, values.shape[2]))
-    parts = VarianceComponents(*(max(part, 0.0) for part in found))
+    components = variance_parts(values[:2].reshape(-1, values.shape[2]))
+    parts = VarianceComponents(*(max(part, 0.0) for part in components))
     noise = parts.both / values.shape[2]
     shares = dict(zip(VarianceComponents._fields, estimates(_shares, values), strict=True)) if sum(parts) else None
     reason = _reason(layout, shares, estimates(_share_of_inputs, values)[0])
@@ -318,10 +318,10 @@ def variance_parts(values: FloatArray) -> VarianceComponents:
 def _without_rounding(values: FloatArray) -> FloatArray:
     """Return the values less what they have in common, with zeros where no more than rounding is left."""
     common = values[0, 0]
-    found = values - common
-    found[np.abs(found) <= _SAME * np.abs(values).max()] = 0.0
+    deviations = values - common
+    deviations[np.abs(deviations) <= _SAME * np.abs(values).max()] = 0.0
     # What replications have in common is put back: it is noise.
-    together: FloatArray = found + (common - common.mean())
+    together: FloatArray = deviations + (common - common.mean())
     together[np.abs(together) <= _SAME * np.abs(values).max()] = 0.0
     return together
 
@@ -329,8 +329,8 @@ def _without_rounding(values: FloatArray) -> FloatArray:
 def _shares(values: FloatArray) -> FloatArray:
     """Return the shares of the three parts, shape (3,)."""
     parts = np.array(variance_parts(values[:2].reshape(-1, values.shape[2])))
-    found: FloatArray = parts / (parts.sum() or 1.0)
-    return found
+    shares: FloatArray = parts / (parts.sum() or 1.0)
+    return shares
 
 
 def _share_of_inputs(values: FloatArray) -> FloatArray:
@@ -367,15 +367,15 @@ def _by_axis(
     count = len(table.axes)
     if not np.all(np.isfinite(_indices(values))):
         return (), None
-    *found, together = estimates(_indices, values)
+    *estimated, together = estimates(_indices, values)
     plain = None if formula is None else _without_rounding(formula[..., None])
     # Two replications that are the same, for what has no noise.
     of_form = None if plain is None or not plain[:2].any() else _indices(np.repeat(plain, 2, axis=2)).tolist()
     rows = [
         AxisIndex(
             axis=axis,
-            first=found[place],
-            total=found[count + place],
+            first=estimated[place],
+            total=estimated[count + place],
             closed_form=None if of_form is None else FormulaIndex(first=of_form[place], total=of_form[count + place]),
         )
         for place, axis in enumerate(table.axes)
@@ -413,5 +413,5 @@ def _moments(values: FloatArray) -> FloatArray:
     means = centred.mean(axis=2)
     rest = centred - means[..., None]
     noise = np.einsum("kjw,ljw->kl", rest, rest) / (replications * (replications - 1))
-    found: FloatArray = (means @ means.T - noise) / values.shape[1]
-    return found
+    moments: FloatArray = (means @ means.T - noise) / values.shape[1]
+    return moments
