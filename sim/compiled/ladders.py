@@ -286,25 +286,30 @@ def find_lacks(s: Scalars) -> int:
         if s.damage[position] & (LOST | REBOOTED):
             damaged += 1
     for index in range(1, s.stores):
+        lose_shards(s, index)
         it = s.shelves[index]
-        it.lost = 0
-        if it.clique:
-            count_gone(s, index)
-        for number in range(s.hurts):
-            position = s.hurt[number]
-            if not s.damage[position] & it.takes:
-                continue
-            if it.clique:
-                clique = clique_of(position, s.nodes_needed, it.clique, it.jump)
-                if s.gone[clique] < clique_size(clique, s.nodes_needed, it.clique, it.jump):
-                    continue
-            s.lacks[position] |= 1 << index
-            it.lost += 1
         if it.every_replica and it.lost and count_replicas(s, index) < s.replicas:
             it.lost = 0
             for number in range(s.hurts):
                 s.lacks[s.hurt[number]] &= ~(1 << index)
     return damaged
+
+
+def lose_shards(s: Scalars, index: int) -> None:
+    """Note which positions have no shard left in a store on nodes; that of a clique is lost with its last member."""
+    it = s.shelves[index]
+    it.lost = 0
+    if it.clique:
+        count_gone(s, index)
+    for number in range(s.hurts):
+        position = s.hurt[number]
+        is_lost = s.damage[position] & it.takes > 0
+        if is_lost and it.clique:
+            clique = clique_of(position, s.nodes_needed, it.clique, it.jump)
+            is_lost = s.gone[clique] >= clique_size(clique, s.nodes_needed, it.clique, it.jump)
+        if is_lost:
+            s.lacks[position] |= 1 << index
+            it.lost += 1
 
 
 def count_gone(s: Scalars, index: int) -> None:

@@ -24,18 +24,7 @@ if TYPE_CHECKING:
     from ettrick.sim.scenario.law_model import LawModel
 
 Fault: TypeAlias = Literal[
-    "process",
-    "gpu",
-    "driver",
-    "host",
-    "nic",
-    "switch",
-    "hang",
-    "slow",
-    "corrupt",
-    "spike",
-    "storage",
-    "planned",
+    "process", "gpu", "driver", "host", "nic", "switch", "hang", "slow", "corrupt", "spike", "storage", "planned"
 ]
 
 """The keys of :data:`ettrick.sim.policies.contracts.FAULTS`, as a type."""

@@ -342,12 +342,7 @@ class JobSource(Cause):
         """Return the runtime source for `jobs` jobs."""
         effect = self._effect()
         return FailureSource(
-            name=self.name,
-            part="job",
-            units=jobs,
-            law=self.lives(),
-            effect=effect,
-            **self.watched("job", effect),
+            name=self.name, part="job", units=jobs, law=self.lives(), effect=effect, **self.watched("job", effect)
         )
 
     def _effect(self) -> EffectModel:
@@ -397,8 +392,7 @@ class LossSpike(JobSource):
 
     use: Literal["loss-spike"] = "loss-spike"
     rewind: Duration = default(
-        "0 s",
-        description="How much work before the spike is given up too, as time of healthy stepping.",
+        "0 s", description="How much work before the spike is given up too, as time of healthy stepping."
     )
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
@@ -414,8 +408,7 @@ class Preemption(JobSource):
 
     use: Literal["preemption"] = "preemption"
     notice: Duration = default(
-        "0 s",
-        description="Time between notice and stop: the job saves if a save takes no longer.",
+        "0 s", description="Time between notice and stop: the job saves if a save takes no longer."
     )
     away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
     planned: bool = Field(True, description="Whether its interruptions count as planned.")

@@ -114,10 +114,8 @@ class Replay(Strategy):
 
         Parameters
         ----------
-        counts
-            Units of each part of the cluster.
-        logs
-            All logs of the scenario: a name is the same node in each.
+        counts, logs
+            Units of each part of the cluster, and all logs of the scenario: a name is the same node in each.
         read
             Reads a log, by default with `Replay.read`; whoever builds several reads each only once.
 
@@ -133,17 +131,13 @@ class Replay(Strategy):
         nodes, file = counts["node"], _shown(Path(self.file))
         ordered = (read(replay) for replay in logs if replay is not self and replay.by_order)
         unit, named = self._units(log, ordered, nodes)
-        is_spread, is_drawn_anew = self.by_order and named < nodes, self.spread_unknown == "each"
-        notes = [log.note] if log.note else []
-        if is_spread:
-            notes.append(_spread_note(file, named, nodes, is_drawn_anew=is_drawn_anew))
+        spread, is_drawn_anew = nodes if self.by_order and named < nodes else 0, self.spread_unknown == "each"
+        spread_note = _spread_note(file, named, nodes, is_drawn_anew=is_drawn_anew) if spread else ""
+        notes = tuple(filter(None, (log.note, spread_note)))
         sources = [
             FailureSource(
                 name=cause, part="node", units=nodes, law=None, detection=self.detection, fault=self.fault,
-                recorded=replace(
-                    rows, unit=unit[rows.unit], spread=nodes if is_spread else 0, is_drawn_anew=is_drawn_anew,
-                    notes=tuple(notes),
-                ),
+                recorded=replace(rows, unit=unit[rows.unit], spread=spread, is_drawn_anew=is_drawn_anew, notes=notes),
             )
             for cause, rows in log.by_cause.items()
         ]  # fmt: skip

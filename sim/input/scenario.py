@@ -289,10 +289,7 @@ def _complete(required: list[str]) -> list[Table]:
     return [
         {"required": required},
         {"required": [*of_services, "services"]},
-        {
-            "required": [*of_streams, "streams"],
-            "properties": {"failures": {"maxItems": 0}, "jobs": {"maxItems": 0}},
-        },
+        {"required": [*of_streams, "streams"], "properties": {"failures": {"maxItems": 0}, "jobs": {"maxItems": 0}}},
         {"required": of_preset, "properties": {"recovery": {"properties": {"use": {"enum": watched}}}}},
     ]
 

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import (
-    Bandwidth,
-    Count,
-    Duration,
-    Flops,
-    Fraction,
-    Model,
-    Power,
-    Size,
-    default,
-)
+from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, Size, default
 from ettrick.sim.scenario.streams import Profile
 from ettrick.sim.steps.hardware import Precision
 from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
@@ -227,8 +217,7 @@ class Ambient(Model):
     season: Profile | None = Field(None, description="What multiplies it in the course of a year, beside that.")
     above: float = Field(25.0, gt=-60, lt=80, description="Up to which temperature clocks are full [°C]; assumed.")
     slope: Fraction = default(
-        "0.2 %",
-        description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees.",
+        "0.2 %", description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees."
     )
 
     def _broken_rules(self) -> BrokenRules:
