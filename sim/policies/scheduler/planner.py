@@ -156,7 +156,7 @@ class Planner:
         """Return who starts now; each has its nodes."""
         self.preemption.named = []
         due, planned = self.next_pass, self.reservations.planned
-        if self.keys.cycle and self._is_put_off(now):
+        if self.keys.cycle and self._put_off(now):
             return []
         if not (due.after_change or self._fresh or now >= due.time or (planned and planned[0][0] <= now)):
             return []
@@ -174,7 +174,7 @@ class Planner:
             due.by(self.queue.next_turn(now))
         return starts
 
-    def _is_put_off(self, now: float) -> bool:
+    def _put_off(self, now: float) -> bool:
         """Put a pass off to the next multiple of the cycle, unless now is one; return whether it is."""
         cycle, due = self.keys.cycle, self.next_pass
         if next_multiple(now, cycle) <= now:
