@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ettrick import sim
 from ettrick.sim.policies.contracts import Bucket
-from tests.harness import prepared
+from tests.harness import prepared, results_of
+
+if TYPE_CHECKING:
+    from ettrick import sim
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -162,5 +164,4 @@ class Outcome:
 
 def play(knobs: Knobs, replications: int = 1) -> list[Outcome]:
     """Return the outcomes of the first replications."""
-    case = knobs.prepared()
-    return [Outcome(sim.run(case, number)) for number in range(replications)]
+    return list(map(Outcome, results_of(knobs.prepared(), replications)))

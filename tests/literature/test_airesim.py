@@ -20,7 +20,7 @@ from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.scenario.laws import Lognormal, Weibull
 from tests.cases import cases
 from tests.harness import play as play_by_hand
-from tests.harness import prepared, scenario, seconds, trace
+from tests.harness import prepared, results_of, scenario, seconds, trace
 from tests.intervals import Z
 from tests.literature.airesim import DAY, HOUR, MINUTE, SCORED, THRESHOLD, Knobs, Outcome, play
 from tests.pace import IS_FULL, SEED, one_in, sample
@@ -30,7 +30,7 @@ def defaults(replications: int) -> list[Outcome]:
     """Return runs of the shipped scenario."""
     path = sim.find("airesim-defaults")
     case = sim.prepare(sim.load(path, [f"seed={SEED}"]))
-    return [Outcome(sim.run(case, number, keeps_log=True)) for number in range(replications)]
+    return list(map(Outcome, results_of(case, replications, keeps_log=True)))
 
 
 def test_every_hour_is_accounted_for() -> None:

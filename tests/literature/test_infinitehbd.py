@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ettrick import sim
 from ettrick.analysis.logs.estimate import split_half
 from ettrick.sim import yamlfile
+from tests.harness import results_of
 from tests.literature.acceptance import (
     AcceptanceStatistics,
     acceptance_statistics,
@@ -28,6 +28,8 @@ from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from ettrick import sim
 
 TRACE = AcceptanceStatistics(3.438, 31, 0.624, 0.409, 0.02346)
 
@@ -56,7 +58,7 @@ def inside(ours: np.ndarray[tuple[int], np.dtype[np.float64]], part: float) -> l
 def infinitehbd_runs() -> list[sim.Result]:
     """Return simulated traces of 400 nodes and 348 days from the catalog's model of InfiniteHBD."""
     case = fault_cluster([{"use": "infinitehbd", "keeps_repair": True}], seed=SEED)
-    return [sim.run(case, number, keeps_log=True) for number in range(60)]
+    return list(results_of(case, 60, keeps_log=True))
 
 
 def test_statistics_by_hand() -> None:
@@ -146,7 +148,7 @@ def test_independent_model_fails(infinitehbd_runs: list[sim.Result]) -> None:
         "renews": "at_return",
     }
     case = fault_cluster([node], seed=SEED)
-    ours = medians(sim.run(case, number, keeps_log=True) for number in range(60))
+    ours = medians(results_of(case, 60, keeps_log=True))
     assert inside(ours, 1.0) == [False, False, False, False, True]
     # Uniform starts of independent faults: dispersion 1, shape 1, binomial count.
     assert ours[0] == pytest.approx(1.0, abs=0.05)
@@ -174,9 +176,8 @@ def test_nodes_of_los_alamos_stay_bad(system: str) -> None:
     for name, sources in {"records": entries, "equal": equal}.items():
         case = fault_cluster(sources, seed=SEED, nodes=nodes, days=days)
         rows = []
-        for number in range(12):
-            outages = sim.run(case, number, keeps_log=True).outages
-            node, start, end = (np.array([outage[column] for outage in outages]) for column in range(3))
+        for result in results_of(case, 12, keeps_log=True):
+            node, start, end = (np.array([outage[column] for outage in result.outages]) for column in range(3))
             halves = [
                 np.bincount(node[mine], minlength=nodes) for mine in (start < days * 43200, start >= days * 43200)
             ]

@@ -14,6 +14,7 @@ from ettrick.sim.failures.parts import Bundle
 from ettrick.sim.input.scenario import REGISTRIES
 from ettrick.sim.scenario.laws import Fixed
 from tests.cases import cases
+from tests.harness import results_of
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"
 
@@ -156,7 +157,7 @@ def test_overrides_reach_every_source_that_has_the_key(bundle: str, key: str) ->
 def test_an_override_reaches_the_run() -> None:
     """Node repairs of 3 days for all causes: with constant rates the nodes are down as Little's law says."""
     found = prepared("meta-rsc-1", repair="3 d", detection="0 s")
-    runs = [sim.run(found, replication) for replication in range(24)]
+    runs = list(results_of(found, 24))
     shares = np.array([run.down_node_seconds / run.node_seconds for run in runs])
     # Lives renew at failure: outages begin at the rate, 3 d each; a node is down if at least one is open.
     # All are new at the start, so the first 3 days see fewer.

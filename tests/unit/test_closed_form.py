@@ -25,6 +25,7 @@ from ettrick.sim.policies.recovery.phases import longest
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
 from tests import report_sample
 from tests.cases import cases
+from tests.harness import bucket_shares
 from tests.intervals import Z
 from tests.oracle.theory.nodes import starved_shares
 from tests.pace import SEED, one_in
@@ -751,12 +752,11 @@ def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -
     Where nodes fail only with processes on them, those of a job that waits do not fail, and software never does.
     """
     case = report_sample.prepare(**FEW, failures=failures, seed=SEED)
-    jobs = [sim.run(case, number).jobs[0] for number in range(20)]
-    closed = sim.closed_form(case).shares
+    shares, closed = bucket_shares(case, 20), sim.closed_form(case).shares
     for name in ("productive", "starved"):
-        seen = np.array([job.buckets[sim.JOB_BUCKETS.index(name)] / job.requested for job in jobs])
-        error = float(seen.std(ddof=1)) / math.sqrt(len(jobs))
-        assert abs(float(seen.mean()) - closed[name]) <= 1.5 * Z * error + 4 / 24 / 200, name
+        seen = shares[:, sim.JOB_BUCKETS.index(name)]
+        error = seen.std(ddof=1) / math.sqrt(20)
+        assert abs(seen.mean() - closed[name]) <= 1.5 * Z * error + 4 / 24 / 200, name
     assert 20 * error < closed["starved"]
 
 
@@ -779,12 +779,10 @@ def test_what_cannot_fail_in_a_wait_is_not_detected_there(failures: list[dict[st
     plenty = sim.closed_form(
         report_sample.prepare(**few | {"cluster": report_sample.SMALL["cluster"] | {"nodes": 64}}, failures=failures)
     )
-    jobs = [sim.run(case, number).jobs[0] for number in range(20)]
-    seen = np.array([job.buckets[sim.JOB_BUCKETS.index("detection")] / job.requested for job in jobs])
-    error = 1.5 * Z * float(seen.std(ddof=1)) / math.sqrt(len(jobs))
-    order = 5 / 240
-    assert abs(float(seen.mean()) - found.shares["detection"]) <= error + order * found.shares["detection"]
-    assert plenty.shares["detection"] - float(seen.mean()) > 2 * (error + order * found.shares["detection"])
+    seen = bucket_shares(case, 20)[:, sim.JOB_BUCKETS.index("detection")]
+    error = 1.5 * Z * seen.std(ddof=1) / math.sqrt(20) + 5 / 240 * found.shares["detection"]
+    assert abs(seen.mean() - found.shares["detection"]) <= error
+    assert plenty.shares["detection"] - seen.mean() > 2 * error
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-12)
     exact = found.waste["exact"]
     assert sum(row.get("detection", 0.0) for row in exact.values()) == pytest.approx(

@@ -17,7 +17,6 @@ import yaml
 from ettrick import sim
 from ettrick.analysis.ratios import ratios
 from ettrick.sim.cluster import FABRICS, ClusterSpec, edges, to_networkx
-from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import _Watched, losses, play, prepared, seconds, trace
@@ -222,15 +221,6 @@ def test_cluster_goodput_counts_gpus_by_their_peaks() -> None:
     one = case([H100, B200], 4)
     found = ratios(one, play(one))["cluster_goodput"]
     assert found.amount / found.base == pytest.approx(4 * 970 / (1000 * (2 + 2 / SLOW)), rel=1e-9)
-
-
-def test_productive_time_is_counted_at_the_pace_of_the_first_pool() -> None:
-    """Four nodes at the pace of an H100 where a B200 was planned: 989 / 2,250 of their time is productive."""
-    one = case([B200, H100], 4)
-    result = play(one)
-    assert result.jobs[0].buckets[Bucket.PRODUCTIVE] == pytest.approx(4 * 970 * SLOW, rel=1e-9)
-    found = ratios(one, result)["ettr"]
-    assert found.amount / found.base == pytest.approx(0.97 * SLOW, rel=1e-9)
 
 
 # ----------------------------------------

@@ -27,7 +27,7 @@ from ettrick.analysis.sweep.sweep import PointProgress, _excess, simulate_until
 from ettrick.analysis.sweep.task import Record
 from ettrick.sim import Ratio
 from tests.cases import cases
-from tests.harness import prepared
+from tests.harness import prepared, results_of
 from tests.intervals import Z
 from tests.pace import one_in, sample
 from tests.typed import document, format_run
@@ -472,7 +472,7 @@ def test_the_controls_of_all_runs_together_are_none(name: str) -> None:
     """
     ready = case(**CASES[name])
     variates = ControlVariates(ready)
-    results = [sim.run(ready, number) for number in range(sample(60))]
+    results = list(results_of(ready, sample(60)))
     table = np.array([variates.of(result) for result in results], dtype=np.float64)[:, :2]
     error = table.std(axis=0, ddof=1) / math.sqrt(len(table))
     assert np.all(abs(table.mean(axis=0)) <= Z * error + 1e-6)
@@ -575,7 +575,7 @@ def test_a_run_that_is_rarely_interrupted_has_the_plain_interval() -> None:
     ready = case(failures=[{"use": "job", "name": "bug", "rate": "3 per 1000 job-day"}])
     found = replicate(ready, 30, processes=1)
     content = document(found, command="run")
-    hit = sum(any(sim.run(ready, number).jobs[0].disruptions) for number in range(30))
+    hit = sum(any(result.jobs[0].disruptions) for result in results_of(ready, 30))
     assert 0 < content["interrupted"] == hit < 10
     ettr = content["metrics"]["ettr"]
     assert (ettr["controlled"], ettr["method"]) == (None, "t")

@@ -19,7 +19,7 @@ from ettrick.analysis.statistics.estimates import means
 from ettrick.sim.policies.contracts import Acquire, Background, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
 from tests.cases import cases
 from tests.engine_watch import Watch, watch
-from tests.harness import exactly, losses, play, prepared, seconds, trace
+from tests.harness import exactly, losses, play, prepared, results_of, seconds, trace
 from tests.intervals import Z
 from tests.unit.test_detection_race import preemption
 from tests.unit.test_effects import NEVER, RARE_SAVES, SHRINK, cause, nodes
@@ -145,7 +145,7 @@ def test_how_many_failures_there_are(*, defer: bool) -> None:
         horizon="100000 s",
     )
     replications = 16
-    hits = [sim.run(one, replication).counts["hits"] for replication in range(replications)]
+    hits = [result.counts["hits"] for result in results_of(one, replications)]
     if defer:
         mean, variance = 500.0, 500.0
     else:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
-from ettrick import cli, sim
+from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.page.chapters.formula import converges as typed_converges
 from ettrick.analysis.page.chapters.formula import explained_formula
@@ -24,6 +23,7 @@ from ettrick.sim import Ratio
 from ettrick.sim.catalog import models
 from tests import report_sample
 from tests.cases import cases
+from tests.report_sample import call
 from tests.typed import as_plain, describe, describe_closed_form, document, of_plain
 from tests.typed import format_explanation as _format_explanation
 
@@ -420,14 +420,6 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     content = {**report_sample.SMALL, **changes(), "assumptions": ["all of it"]}
     Path("model.yaml").write_text(sim.dump(content))
     return "model.yaml"
-
-
-def call(*arguments: str) -> Any:
-    """Run a command in this process; anything but an orderly end is an error."""
-    result: Any = CliRunner().invoke(cli.app, list(arguments), prog_name="ettrick")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def test_the_command_prints_its_document_in_words(scenario: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from ettrick import sim
 from tests.cases import cases
-from tests.harness import exactly, losses, play, prepared, seconds, trace
+from tests.harness import exactly, losses, play, prepared, results_of, seconds, trace
 from tests.intervals import Z
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
@@ -256,8 +256,8 @@ def test_processes_fail_at_their_rate_in_the_time_that_they_run(use: str) -> Non
         horizon="200000 s",
     )
     found = clock = waiting = 0.0
-    for replication in range(10):
-        job = sim.run(one, replication).jobs[0]
+    for result in results_of(one, 10):
+        job = result.jobs[0]
         found += job.interruptions[2]
         buckets = dict(zip(sim.JOB_BUCKETS, job.buckets / job.gpus, strict=True))
         # After a requeue `reschedule` is the way to the queue.
@@ -292,7 +292,7 @@ def test_held_nodes_fail_at_their_idle_hazard() -> None:
         repair={"time": "1000 d"},
         horizon=f"{life} s",
     )
-    hits = np.array([sum(sim.run(one, number).jobs[0].interruptions.values()) for number in range(60)])
+    hits = np.array([sum(result.jobs[0].interruptions.values()) for result in results_of(one, 60)])
     generator = np.random.default_rng(7)
     lives = np.sort(generator.exponential(life, (20_000, count)), axis=1)
     late = lives[:, 1:] < life
@@ -315,7 +315,7 @@ def test_what_the_expected_mtti_is_the_mean_of() -> None:
         repair={"time": "6000 s"},
         horizon="1000000 s",
     )
-    jobs = [sim.run(one, replication).jobs[0] for replication in range(10)]
+    jobs = [result.jobs[0] for result in results_of(one, 10)]
     running, elapsed = sum(job.running for job in jobs), sum(job.end - job.start for job in jobs)
     disruptions = sum(sum(job.disruptions.values()) for job in jobs)
     interruptions = sum(sum(job.interruptions.values()) for job in jobs)

@@ -283,20 +283,6 @@ def test_a_log_says_until_when() -> None:
     assert left(result) == pytest.approx(950 + 10, rel=EXACT)
 
 
-def test_a_synchronous_job_runs_at_its_slowest_pool() -> None:
-    """An H100 has 989 TFLOP/s, a B200 2,250: on both, both run like H100s."""
-    pools = [{"count": 2, "accelerator": "b200"}, {"count": 2, "accelerator": "h100"}]
-    cluster = {"pools": pools, "gpus_per_node": 1, "fabric": {"rails": 1}}
-    jobs = [{"name": "both", "gpus": 3}]
-    one = prepared(cluster=cluster, jobs=jobs, checkpoint=RARE_SAVES)
-    assert left(play(one, [])) == pytest.approx(970 * 989 / 2250, rel=EXACT)
-    one = prepared(cluster=cluster, jobs=[{"name": "fast", "gpus": 2}], checkpoint=RARE_SAVES)
-    assert left(play(one, [])) == pytest.approx(970, rel=EXACT)
-    # Its replacement is an H100.
-    result = play(one, [(130, 0, 0)])
-    assert left(result) == pytest.approx((1000 - 160) * 989 / 2250, rel=EXACT)
-
-
 NIC_400 = 400e9 / 8
 
 

@@ -6,18 +6,20 @@ work are durable at 140 s, 200 s at 250 s, and so on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from ettrick import sim
 from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import exactly, losses, play, prepared, seconds
+from tests.harness import exactly, losses, play, prepared, results_of, seconds
 from tests.intervals import Z
 from tests.pace import sample
 from tests.unit.test_effects import NEVER, SHRINK, cause, nodes, slow
+
+if TYPE_CHECKING:
+    from ettrick import sim
 
 # ----------------------------------------
 # Bugs of a job's software, by hand: at one point of its work, again and again, until somebody has mended them.
@@ -135,10 +137,9 @@ def test_bugs_over_healthy_work_are_a_poisson_process() -> None:
     one = case(*sources, jobs=[{"name": "job", "gpus": 2, "work": {"time": "40 h"}}], horizon="60 d")
     replications = sample(120)
     met = []
-    for replication in range(replications):
-        job = sim.run(one, replication).jobs[0]
-        assert job.finished
-        met.append(job.interruptions.get(1, 0))
+    for result in results_of(one, replications):
+        assert result.jobs[0].finished
+        met.append(result.jobs[0].interruptions.get(1, 0))
     assert abs(np.mean(met) - 20) <= Z * (20 / replications) ** 0.5
     # The variance of n Poisson numbers with a mean of m has a standard error of sqrt(m / n + 2 m^2 / (n - 1)).
     assert abs(np.var(met, ddof=1) - 20) <= Z * (20 / replications + 2 * 20**2 / (replications - 1)) ** 0.5
