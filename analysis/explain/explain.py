@@ -50,9 +50,9 @@ from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from ettrick.analysis.results.ensemble import Ensemble
-    from ettrick.sim import Prepared, PreparedJob
+    from ettrick.sim import Prepared, PreparedJob, PreparedStream
     from ettrick.sim.scenario.model import JobSpec
-    from ettrick.sim.steps import Link, StepPlan, Workload
+    from ettrick.sim.steps import Accelerator, Link, ModelShape, StepPlan, Workload
 
 # How each job recovers: observers, checkpoint stores, recovery strategies.
 
@@ -159,26 +159,28 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
 def _fleet(prepared: Prepared) -> ExplainedFleet:
     """Return what streams ask of the cluster; named jobs hold theirs, and are not counted."""
     gpus = (prepared.nodes - sum(reserve.nodes for reserve in prepared.reserves.values())) * prepared.gpus_per_node
-    streams = {}
-    for stream in prepared.streams:
-        knows_work = math.isfinite(stream.mean_work)
-        ends = [stream.saves[size].interval for size in (min(stream.gpus), max(stream.gpus))]
-        streams[stream.name] = ExplainedStream(
-            jobs_per_day=None if stream.pending else stream.rate * DAY,
-            gpus={str(size): share for size, share in sorted(stream.gpus.items())},
-            mean_gpus=sum(size * share for size, share in stream.gpus.items()),
-            mean_gpu_hours=stream.mean_work / HOUR if knows_work else None,
-            offered_load=stream.rate * stream.mean_work / gpus if knows_work and not stream.pending else None,
-            restart_s=stream.restart,
-            detection_s=stream.detection,
-            save_interval_s=[interval if math.isfinite(interval) else None for interval in ends],
-        )
-    loads = [stream.offered_load for stream in streams.values()]
-    stated = [load for load in loads if load is not None]
+    streams = {stream.name: _stream(stream, gpus) for stream in prepared.streams}
+    loads = [stream.offered_load for stream in streams.values() if stream.offered_load is not None]
     return ExplainedFleet(
         streams=streams,
-        offered_load=sum(stated) if len(stated) == len(loads) else None,
+        offered_load=sum(loads) if len(loads) == len(streams) else None,
         saturation=_saturation(prepared, gpus),
+    )
+
+
+def _stream(stream: PreparedStream, gpus: int) -> ExplainedStream:
+    """Return what a stream asks of so many GPUs."""
+    knows_work = math.isfinite(stream.mean_work)
+    ends = [stream.saves[size].interval for size in (min(stream.gpus), max(stream.gpus))]
+    return ExplainedStream(
+        jobs_per_day=None if stream.pending else stream.rate * DAY,
+        gpus={str(size): share for size, share in sorted(stream.gpus.items())},
+        mean_gpus=sum(size * share for size, share in stream.gpus.items()),
+        mean_gpu_hours=stream.mean_work / HOUR if knows_work else None,
+        offered_load=stream.rate * stream.mean_work / gpus if knows_work and not stream.pending else None,
+        restart_s=stream.restart,
+        detection_s=stream.detection,
+        save_interval_s=[interval if math.isfinite(interval) else None for interval in ends],
     )
 
 
@@ -201,6 +203,13 @@ def _saturation(prepared: Prepared, gpus: int) -> float | None:
     if larger != [gpus] or gpus % small or (small > 1 and small % prepared.gpus_per_node):
         return None
     return gang_saturation(gpus // small, rates[small] / sum(rates.values()))[1]
+
+
+def _execution(work: Workload, spec: JobSpec) -> dict[str, Any]:
+    """Return how a step is executed: what is said of every step, and what the scenario states beside that."""
+    execution = {name: getattr(work, name) for name in _EXECUTION}
+    execution |= {"recompute": " ".join(work.modules) or work.recompute, "shard_ranks": work.shard_ranks or None}
+    return execution | {"options": _options(spec)}
 
 
 def _options(spec: JobSpec) -> dict[str, Any]:
@@ -235,33 +244,14 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         "recovery": describe_recovery(prepared, index),
     }
     if job.plan is None:
-        common |= dict.fromkeys(_PLANNED)
-        return ExplainedJob(**common)
+        return ExplainedJob(**common | dict.fromkeys(_PLANNED))
     plan, work, chip, size = job.plan, job.plan.work, job.plan.machine.chip, checkpoint_size(job.plan.work.shape)
     return PlannedJob(
         **common,
         parts=_parts(plan),
         utilisation=_utilisation(plan),
-        model=ModelSummary(
-            title=work.shape.title,
-            source=work.shape.source,
-            parameters=work.shape.parameters,
-            active_parameters=work.shape.active_parameters,
-            has_experts=work.shape.experts is not None,
-        ),
-        accelerator=AcceleratorSummary(
-            title=chip.title,
-            source=chip.source,
-            generation=chip.generation,
-            announced=chip.announced,
-            precision=work.precision,
-            peak_flop_per_s=chip.peak[work.precision],
-            peak_16bit_flop_per_s=chip.peak["bf16"],
-            memory_bytes=chip.memory,
-            memory_bytes_per_s=chip.memory_bandwidth,
-            host_bytes_per_s=chip.host,
-            scale_up_bytes_per_s=chip.scale_up,
-        ),
+        model=_model(work.shape),
+        accelerator=_accelerator(chip, work.precision),
         efficiencies=_efficiencies(plan),
         constants=_constants(plan),
         layout=LayoutSummary(
@@ -271,16 +261,38 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
             tokens=work.sequence * work.sequences,
             microbatches=work.microbatches,
         ),
-        execution={name: getattr(work, name) for name in _EXECUTION}
-        | {"recompute": " ".join(work.modules) or work.recompute}
-        | {"shard_ranks": work.shard_ranks or None, "options": _options(spec)},
+        execution=_execution(work, spec),
         groups=_groups(plan),
-        memory_shares={
-            **{name: part / chip.memory for name, part in plan.memory._asdict().items()},
-            "total": plan.crowding,
-        },
+        memory_shares={name: part / chip.memory for name, part in plan.memory._asdict().items()}
+        | {"total": plan.crowding},
         checkpoint=CheckpointSize(bytes=size, bytes_per_gpu=size / work.gpus, bytes_per_parameter=CHECKPOINT_BYTES),
         degraded=_degraded(job, plan),
+    )
+
+
+def _model(shape: ModelShape) -> ModelSummary:
+    return ModelSummary(
+        title=shape.title,
+        source=shape.source,
+        parameters=shape.parameters,
+        active_parameters=shape.active_parameters,
+        has_experts=shape.experts is not None,
+    )
+
+
+def _accelerator(chip: Accelerator, precision: str) -> AcceleratorSummary:
+    return AcceleratorSummary(
+        title=chip.title,
+        source=chip.source,
+        generation=chip.generation,
+        announced=chip.announced,
+        precision=precision,
+        peak_flop_per_s=chip.peak[precision],
+        peak_16bit_flop_per_s=chip.peak["bf16"],
+        memory_bytes=chip.memory,
+        memory_bytes_per_s=chip.memory_bandwidth,
+        host_bytes_per_s=chip.host,
+        scale_up_bytes_per_s=chip.scale_up,
     )
 
 

@@ -154,24 +154,7 @@ def answered(name: str, texts: Sequence[str]) -> FormulaDocument:
         If there is no such question, or an amount is missing, unknown, given twice, or cannot be used.
     """
     formula = known(name)
-    inputs = {entry.name: entry for entry in formula.inputs}
-    amounts: dict[str, float] = {}
-    for option, text in _amounts(name, texts):
-        entry = inputs.get(option)
-        if entry is None:
-            raise FormulaError(f"formula {name}: has no --{option}{suggest(option, inputs)}")
-        if option in amounts:
-            raise FormulaError(f"formula {name}: --{option} is given twice")
-        try:
-            amounts[option] = KINDS[entry.takes].of(text)
-        except UnitError as error:
-            offer = "" if "(" in str(error) or ";" in str(error) else f"; {_such_as(entry)}"
-            raise FormulaError(f"--{option}: {error}{offer}") from None
-    for entry in formula.inputs:
-        if entry.name not in amounts:
-            if entry.default is None:
-                raise FormulaError(f"formula {name}: --{entry.name} is missing: {entry.meaning}, {_such_as(entry)}")
-            amounts[entry.name] = entry.default
+    amounts = _read_amounts(formula.inputs, name, texts)
     try:
         results = _ANSWERS[name](**{option.replace("-", "_"): value for option, value in amounts.items()})
     except (ValueError, ArithmeticError) as error:
@@ -189,6 +172,28 @@ def answered(name: str, texts: Sequence[str]) -> FormulaDocument:
         assumptions=list(formula.assumptions),
         reference=formula.reference,
     )
+
+
+def _read_amounts(inputs: Sequence[FormulaInput], name: str, texts: Sequence[str]) -> dict[str, float]:
+    """Return the amounts of a question by option [SI], defaults included."""
+    entries = {entry.name: entry for entry in inputs}
+    amounts: dict[str, float] = {}
+    for option, text in _amounts(name, texts):
+        if option not in entries:
+            raise FormulaError(f"formula {name}: has no --{option}{suggest(option, entries)}")
+        if option in amounts:
+            raise FormulaError(f"formula {name}: --{option} is given twice")
+        try:
+            amounts[option] = KINDS[entries[option].takes].of(text)
+        except UnitError as error:
+            offer = "" if "(" in str(error) or ";" in str(error) else f"; {_such_as(entries[option])}"
+            raise FormulaError(f"--{option}: {error}{offer}") from None
+    for entry in inputs:
+        if entry.name not in amounts:
+            if entry.default is None:
+                raise FormulaError(f"formula {name}: --{entry.name} is missing: {entry.meaning}, {_such_as(entry)}")
+            amounts[entry.name] = entry.default
+    return amounts
 
 
 def _such_as(entry: FormulaInput) -> str:
@@ -364,6 +369,12 @@ def _ettr(
     ]
 
 
+def _productive(
+    rate: float, classes: Sequence[goodput.FailureClass], stores: Sequence[goodput.CheckpointStore]
+) -> float:
+    return arrays.real(goodput.shares_of_classes(rate, classes, stores).productive)
+
+
 def _two_level(
     local_write: float, remote_write: float, remote_share: float, mtti: float, restart: float, remote_restart: float,
     downtime: float,
@@ -378,32 +389,24 @@ def _two_level(
 
     def ettr(local: float, remote: float) -> float:
         stores = (goodput.CheckpointStore(local, local_write), goodput.CheckpointStore(remote, remote_write))
-        return arrays.real(goodput.shares_of_classes(rate, classes, stores).productive)
+        return _productive(rate, classes, stores)
 
     def cost(at: FloatArray) -> float:
         # Where one kind of save is not worth it, its interval grows without end.
         local, remote = np.exp(np.minimum(at, math.log(1e6 * mtti)))
         return -ettr(float(local), float(remote))
 
-    start = np.log(
-        [
-            goodput.young_interval(local_write, mtti / (1.0 - remote_share)),
-            goodput.young_interval(remote_write, mtti / remote_share),
-        ]
-    )
+    remote = goodput.young_interval(remote_write, mtti / remote_share)
+    start = np.log([goodput.young_interval(local_write, mtti / (1.0 - remote_share)), remote])
     optimum = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-5, "fatol": 1e-12})
     local, remote = map(math.exp, optimum.x)
     alone = goodput.optimal_interval(remote_write, mtti)
     # All failures go back to the one store, the slower restart of the few included.
     survival = (1.0 - remote_share) * classes[0].survival + remote_share * classes[1].survival
     merged = goodput.FailureClass(1.0, downtime, survival)
-    single = arrays.real(
-        goodput.shares_of_classes(rate, [merged], [goodput.CheckpointStore(alone, remote_write)]).productive
-    )
-    both = ettr(local, remote)
-    note = (
-        "" if both > 0.7 else f"outside its range (above 70 %); with remote saves alone it is {percent_text(single, 2)}"
-    )
+    single = _productive(rate, [merged], [goodput.CheckpointStore(alone, remote_write)])
+    both, percent = ettr(local, remote), percent_text(single, 2)
+    note = "" if both > 0.7 else f"outside its range (above 70 %); with remote saves alone it is {percent}"
     return [
         FormulaLine("local_interval", "between local saves", local, "s"),
         FormulaLine("remote_interval", "between remote saves", remote, "s"),

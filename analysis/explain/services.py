@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ettrick.sim import PreparedService
+    from ettrick.sim.scenario.services import ServiceSpec
     from ettrick.sim.steps.serving import DisaggregatedPools
 
 Sort = Literal["gpu", "power", "money"]
@@ -236,31 +237,8 @@ def describe_service_layouts(
 
     Of each layout that the GPUs of the service are enough for, batches of powers of the square root of two.
     """
-    gpus, slo = service.gpus, service.spec.slo
-    rows, fitting = [], 0
-    for candidate in _sized(service, gpus):
-        fitting += 1
-        share, pools, layout = candidate.standing().share, candidate.pools, candidate.spec.parallelism
-        most = candidate.fed if pools is not None else candidate.largest
-        for batch in {*np.geomspace(1, most, max(2, 1 + round(2 * math.log2(max(most, 2)))))}:
-            amounts = _amounts(candidate, float(batch), price)
-            joules = amounts.facility_joules_per_million_tokens
-            rows.append(
-                ServiceLayoutRow(
-                    tensor=layout.tensor,
-                    data=layout.data,
-                    pipeline=layout.pipeline,
-                    replicas=candidate.spec.replicas,
-                    prefill_replicas=None if pools is None else int(pools.reading),
-                    prefill_gpus=None if pools is None else pools.readers.gpus,
-                    is_own=layout == service.spec.parallelism and candidate.spec.prefill == service.spec.prefill,
-                    is_within_slo=amounts.tpot_s <= slo.tpot and (amounts.ttft_s or 0.0) <= slo.ttft,
-                    amounts=amounts,
-                    tokens_per_mw_s=None if joules is None else 1e12 / joules,
-                    serving_share=share,
-                    tokens_per_gpu_s_after_failures=amounts.tokens_per_gpu_s * share,
-                )
-            )
+    candidates = list(_sized(service, service.gpus))
+    rows = [row for candidate in candidates for row in _layout_rows(candidate, service.spec, price)]
     best: list[ServiceLayoutRow] = []
     reached = 0.0
     for row in sorted(rows, key=lambda row: (-row.amounts.tokens_per_s_user, -_yield(row, sort))):
@@ -272,13 +250,36 @@ def describe_service_layouts(
         format=FORMAT,
         scenario=scenario,
         service=service.spec.name,
-        gpus=gpus,
+        gpus=service.gpus,
         accelerator=service.replica.chip.title,
         basis=_basis(service)[0],
-        found=fitting,
+        found=len(candidates),
         sort=sort,
         layouts=[row for place, row in enumerate(best) if place in keep],
     )
+
+
+def _layout_rows(candidate: PreparedService, stated: ServiceSpec, price: float | None) -> Iterator[ServiceLayoutRow]:
+    """Yield a layout with each batch."""
+    share, pools, layout = candidate.standing().share, candidate.pools, candidate.spec.parallelism
+    most = candidate.fed if pools is not None else candidate.largest
+    for batch in {*np.geomspace(1, most, max(2, 1 + round(2 * math.log2(max(most, 2)))))}:
+        amounts = _amounts(candidate, float(batch), price)
+        joules = amounts.facility_joules_per_million_tokens
+        yield ServiceLayoutRow(
+            tensor=layout.tensor,
+            data=layout.data,
+            pipeline=layout.pipeline,
+            replicas=candidate.spec.replicas,
+            prefill_replicas=None if pools is None else int(pools.reading),
+            prefill_gpus=None if pools is None else pools.readers.gpus,
+            is_own=layout == stated.parallelism and candidate.spec.prefill == stated.prefill,
+            is_within_slo=amounts.tpot_s <= stated.slo.tpot and (amounts.ttft_s or 0.0) <= stated.slo.ttft,
+            amounts=amounts,
+            tokens_per_mw_s=None if joules is None else 1e12 / joules,
+            serving_share=share,
+            tokens_per_gpu_s_after_failures=amounts.tokens_per_gpu_s * share,
+        )
 
 
 def _sized(service: PreparedService, gpus: int) -> Iterator[PreparedService]:

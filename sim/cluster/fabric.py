@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil, floor
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,6 +16,8 @@ from ettrick.sim.cluster.switches import Edges
 from ettrick.sim.scenario.fields import Bandwidth, Count, Model, RuleError, Strategy, default
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from ettrick.sim.cluster.topology import Hosts
@@ -196,9 +199,7 @@ class Clos(FabricKind):
     def edges(self, hosts: Hosts) -> Edges:
         """Cable all planes: consecutive uplinks go to consecutive upper switches of the plane, round and round."""
         plan, counts = plan_of(self, hosts), self.counts(hosts)
-        first_leaf = hosts.nodes
-        first_spine = first_leaf + counts["leaf"]
-        first_core = first_spine + counts["spine"]
+        first_leaf, first_spine, first_core = accumulate((hosts.nodes, counts["leaf"], counts["spine"]))
 
         nic, plane = np.divmod(np.arange(counts["cable_node_leaf"]), plan.planes)
         node, rail = np.divmod(nic, self.rails)
@@ -500,8 +501,7 @@ def fitting_tree(hosts: Hosts) -> FatTree:
     >>> [fitting_tree(Hosts(nodes, 8)).radix for nodes in (256, 8192, 8193, 131072)]
     [64, 64, 128, 256]
     """
-    first = FatTree()
-    rails, ports = first.rails, _PORTS[0]
+    rails, ports = FatTree().rails, _PORTS[0]
     if max(hosts.gpus, rails) % min(hosts.gpus, rails):
         rails = hosts.gpus
     if hosts.nodes == 1:
@@ -510,13 +510,7 @@ def fitting_tree(hosts: Hosts) -> FatTree:
         if hosts.nodes * (rails // switches) <= ports:
             leaf = Leaf.model_validate({"nodes": hosts.nodes, "switches": switches})
             return FatTree(rails=rails, tiers=1, leaf=leaf)
-    trees = [first.model_copy(update={"rails": rails})]
-    for radix in _PORTS:
-        # A spine has as many links down as up, and one to each leaf switch of its pod.
-        pod = Spine.model_validate({"leaf_groups": max(radix // 2 // rails, 1)})
-        leaf = Leaf.model_validate({"nodes": radix // 2})
-        trees.append(FatTree(rails=rails, radix=radix, leaf=leaf, spine=pod, core=Core.model_validate({})))
-    fitting = next((tree for tree in trees if _joins(tree, hosts)), None)
+    fitting = next((tree for tree in _large_trees(rails) if _joins(tree, hosts)), None)
     if fitting is None:
         most = _PORTS[-1] * (_PORTS[-1] // 2) * (_PORTS[-1] // 2 // rails)
         raise ValueError(
@@ -524,6 +518,16 @@ def fitting_tree(hosts: Hosts) -> FatTree:
             f"at most {most:,}: say what does (fabric)"
         )
     return fitting
+
+
+def _large_trees(rails: int) -> Iterator[FatTree]:
+    """Yield the tree of two tiers, and those of three tiers."""
+    yield FatTree().model_copy(update={"rails": rails})
+    for radix in _PORTS:
+        # A spine has as many links down as up, and one to each leaf switch of its pod.
+        pod = Spine.model_validate({"leaf_groups": max(radix // 2 // rails, 1)})
+        leaf = Leaf.model_validate({"nodes": radix // 2})
+        yield FatTree(rails=rails, radix=radix, leaf=leaf, spine=pod, core=Core.model_validate({}))
 
 
 def _joins(tree: FatTree, hosts: Hosts) -> bool:

@@ -170,21 +170,14 @@ class Network:
 
 @functools.lru_cache(maxsize=8)
 def read_network(path: str, stamp: tuple[int, int], rails: int, nic: float) -> Network:
-    """Read, check and number the network that a file describes.
+    """Return the network that a file describes, checked and numbered; it is shared, and cannot be written to.
 
     Parameters
     ----------
     stamp : tuple of int
         Time of its last change and its size: a file that changes is read again.
-    rails : int
-        NICs per host [-].
-    nic : float
-        Bandwidth of a NIC, for edges that do not say theirs [B/s].
-
-    Returns
-    -------
-    Network
-        Read-only; shared by all who ask for the same.
+    rails, nic
+        NICs per host [-], and bandwidth of one, for edges that do not say theirs [B/s].
 
     Raises
     ------
@@ -250,14 +243,8 @@ def _homes(path: str, graph: ParsedGraph, hosts: int, rails: int) -> int:
 
 def _edges(path: str, graph: ParsedGraph, rails: int, usual: NDArray[np.float64]) -> Edges:
     """Return the cables by tier and lower end, with rails as given (-1 where not); `usual` is a cable's bandwidth."""
-    number = {name: place for place, name in enumerate(graph.names)}
-    for join in graph.joins:
-        is_access = 0 in (graph.tiers[join.source], graph.tiers[join.target])
-        if join.rail is not None and not is_access:
-            refuse(path, f"{_title(join)}: has a rail, which is for the cables of hosts alone")
-        if join.rail is not None and not 0 <= join.rail < rails:
-            refuse(path, f"{_title(join)}: rail = {quoted(join.rail)} must be from 0 to {rails - 1} (rails = {rails})")
-    joins = graph.joins
+    number, joins = {name: index for index, name in enumerate(graph.names)}, graph.joins
+    _check_rails(path, graph, rails)
     ends = np.sort(np.array([(number[join.source], number[join.target]) for join in joins], dtype=np.int32), axis=1)
     tier = np.array([min(graph.tiers[join.source], graph.tiers[join.target]) for join in joins], dtype=np.int8)
     many = np.array([join.cables for join in joins])
@@ -270,6 +257,17 @@ def _edges(path: str, graph: ParsedGraph, rails: int, usual: NDArray[np.float64]
     by_tier = np.lexsort((ends[:, 0], tier))
     order = np.repeat(by_tier, many[by_tier])
     return Edges(ends[order, 0], ends[order, 1], tier[order], rail[order], bandwidth[order])
+
+
+def _check_rails(path: str, graph: ParsedGraph, rails: int) -> None:
+    """Refuse rails that no host has, or that are not of a host."""
+    for join in graph.joins:
+        if join.rail is None:
+            continue
+        if 0 not in (graph.tiers[join.source], graph.tiers[join.target]):
+            refuse(path, f"{_title(join)}: has a rail, which is for the cables of hosts alone")
+        if not 0 <= join.rail < rails:
+            refuse(path, f"{_title(join)}: rail = {quoted(join.rail)} must be from 0 to {rails - 1} (rails = {rails})")
 
 
 def _with_rails(
@@ -640,12 +638,7 @@ def _from_json(path: str, content: bytes) -> Description:
     links_key = "links" if document.get("links") or "edges" not in document else "edges"
     if not all(isinstance(document.get(key), list) for key in ("nodes", links_key)):
         refuse(path, "is not node-link JSON: it must be a mapping with a list of 'nodes' and a list of 'edges'")
-    vertices: dict[Name, Attributes] = {}
-    for number, entry in enumerate(document["nodes"]):
-        name = _json_name(path, f"nodes[{number}]", entry, "id")
-        if name in vertices:
-            refuse(path, f"vertex {name!r} is described twice")
-        vertices[name] = _given(entry, ("id",))
+    vertices = _json_vertices(path, document["nodes"])
     links = []
     for number, entry in enumerate(document[links_key]):
         ends = [_json_name(path, f"{links_key}[{number}]", entry, key) for key in ("source", "target")]
@@ -655,6 +648,17 @@ def _from_json(path: str, content: bytes) -> Description:
         if value is not None and not isinstance(value, bool):
             refuse(path, f"{key} = {quoted(value)} must be true or false")
     return Description(vertices, links, kinds["directed"] is True, kinds["multigraph"])
+
+
+def _json_vertices(path: str, entries: list[Attributes]) -> dict[Name, Attributes]:
+    """Return what a file says of each vertex."""
+    vertices: dict[Name, Attributes] = {}
+    for number, entry in enumerate(entries):
+        name = _json_name(path, f"nodes[{number}]", entry, "id")
+        if name in vertices:
+            refuse(path, f"vertex {name!r} is described twice")
+        vertices[name] = _given(entry, ("id",))
+    return vertices
 
 
 def _json_name(path: str, place: str, entry: object, key: str) -> Name:

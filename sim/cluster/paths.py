@@ -160,10 +160,7 @@ def lines(cables: Edges, counts: Mapping[str, int], rails: int, *, reroute: bool
     if reroute:
         number, line, weight = 1, node, weight / rails
 
-    order = np.lexsort((units, leaf, endpoint))
-    first = rows(line, nodes * number).offsets
-    slot = np.empty(access, dtype=np.int64)
-    slot[order] = np.arange(access) - first[line[order]]
+    slot = _slots(line, np.lexsort((units, leaf, endpoint)), nodes * number)
     place = slot * number + line % number
 
     slots = int(slot.max()) + 1
@@ -175,7 +172,6 @@ def lines(cables: Edges, counts: Mapping[str, int], rails: int, *, reroute: bool
     members = rows(class_of_node, example.size)
     shape = (slots, number, example.size)
     by_class = np.ascontiguousarray(table[example].T).reshape(shape)
-    ends, kind = np.divmod(np.unique(by_class * example.size + np.arange(example.size)), example.size)
     return Lines(
         leaves=leaves,
         rails=rails,
@@ -186,8 +182,22 @@ def lines(cables: Edges, counts: Mapping[str, int], rails: int, *, reroute: bool
         node=node,
         place=place,
         of_endpoint=of_endpoint,
-        reaching=CsrRows(rows(ends, leaves + 1).offsets, kind),
+        reaching=_reaching(by_class, leaves),
     )
+
+
+def _slots(line: NDArray[np.int64], order: NDArray[np.int64], lines: int) -> NDArray[np.int64]:
+    """Return the position of each cable among those of its line, in an order of all cables."""
+    slots = np.empty(line.size, dtype=np.int64)
+    slots[order] = np.arange(line.size) - rows(line, lines).offsets[line[order]]
+    return slots
+
+
+def _reaching(by_class: NDArray[np.int64], leaves: int) -> CsrRows:
+    """Return the classes whose cables go to each leaf switch."""
+    classes = by_class.shape[-1]
+    ends, kind = np.divmod(np.unique(by_class * classes + np.arange(classes)), classes)
+    return CsrRows(rows(ends, leaves + 1).offsets, kind)
 
 
 def _classes(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

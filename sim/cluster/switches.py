@@ -407,27 +407,22 @@ def units_of(network: Switches, part: str) -> range:
 def switches(cables: Edges, counts: Mapping[str, int], disjoint_paths: int) -> Switches:
     """Take the switches out of the cables of a topology."""
     first, leaves, spines, cores = (counts[part] for part in VERTEX_PARTS)
-    number = leaves + spines + cores
-    units = whole_units(cables.bandwidth)
+    number, units = leaves + spines + cores, whole_units(cables.bandwidth)
     access = int(np.searchsorted(cables.tier, 1))
     leaf_cables = int(np.searchsorted(cables.tier, 2)) - access
     behind = cables.upper[:access] - first
     lower, upper, living = cables.lower[access:] - first, cables.upper[access:] - first, units[access:]
-
     low = slice(leaf_cables)
-    healthy = Capacity(
-        alive=np.ones(number), living=living, up=sums(lower, living, number), down=sums(upper[low], living[low], number)
-    )
-    healthy.down[:leaves] = sums(behind, units[:access], leaves)
+    down = sums(upper[low], living[low], number)
+    down[:leaves] = sums(behind, units[:access], leaves)
+    healthy = Capacity(alive=np.ones(number), living=living, up=sums(lower, living, number), down=down)
     plane = components(lower, upper, number)
     block = components(lower[low], upper[low], leaves + spines).astype(np.int64)
     blocks = int(block.max()) + 1
     alone = np.bincount(plane[:leaves], minlength=number)[plane[:leaves]] == 1
     passed = np.minimum(healthy.up, healthy.down)
     tiers = rows(np.where(np.arange(block.size) < leaves, block, block + blocks), 2 * blocks)
-    offered, by_spines = tiers.sums(passed).reshape(2, blocks)
-    level = np.minimum(offered, by_spines) == 0
-    level[block[:leaves][alone]] = True
+    level, pod_share = _through_spines(tiers.sums(passed).reshape(2, blocks), block[:leaves][alone])
     return Switches(
         leaves=leaves,
         spines=spines,
@@ -443,15 +438,23 @@ def switches(cables: Edges, counts: Mapping[str, int], disjoint_paths: int) -> S
         block=block,
         tiers=tiers,
         ceiling=np.where(passed > 0, passed, 1.0)[:leaves],
-        # What part of what is offered the spines pass: 1 at most, and where nothing is offered.
-        pod_share=np.where(
-            level, 1.0, np.divide(by_spines, offered, out=np.ones(offered.size), where=offered > by_spines)
-        ),
+        pod_share=pod_share,
         lonely=(alone | (passed[:leaves] == 0)).astype(np.float64),
         level=level.astype(np.float64),
         up_cables=rows(lower, number),
         down_cables=rows(upper, number),
     )
+
+
+def _through_spines(
+    flows: NDArray[np.float64], alone: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which blocks nothing passes, and what part of what is offered the spines pass, 1 at most [-]."""
+    offered, by_spines = flows
+    level = np.minimum(offered, by_spines) == 0
+    level[alone] = True
+    part = np.divide(by_spines, offered, out=np.ones(offered.size), where=offered > by_spines)
+    return level, np.where(level, 1.0, part)
 
 
 def components(lower: NDArray[np.int32], upper: NDArray[np.int32], number: int) -> NDArray[np.int32]:

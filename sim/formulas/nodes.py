@@ -669,8 +669,7 @@ def groups_with_spares(groups: int, spares: int, fail: float, restart: float, lo
     entries = [entry for entry in flow if entry[0]] + [(0, column, 1.0) for column in range(size)]
     rows, columns, rates = zip(*entries, strict=True)
     law = np.maximum(spsolve(csc_matrix((rates, (rows, columns)), shape=(size, size)), np.eye(1, size)[0]), 0.0)
-    law /= law.sum()
-    pmf = np.zeros(groups + 1)
+    law, pmf = law / law.sum(), np.zeros(groups + 1)
     np.add.at(pmf, up, law)
     return Standing(float(law @ up) / groups, pmf)
 
