@@ -10,7 +10,6 @@ import pytest
 
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from ettrick.sim.cluster.degraded import FabricState, ReachabilityChange
-from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
@@ -62,17 +61,6 @@ def test_one_failure_does_what_the_state_says(name: str) -> None:
             assert left[unit] == pytest.approx(share(state, source, everybody), abs=1e-12)
             assert state.mend(part, unit) == ReachabilityChange([], cut)
             assert state.is_whole
-
-
-@pytest.mark.parametrize("name", one_in(4, CASES))
-def test_one_failure_cuts_off_whom_networkx_says(name: str) -> None:
-    """For every unit of every class."""
-    topology = CASES[name]
-    source = topology.paths
-    rows = {part: source.cut(part) for part in FABRIC_PARTS}
-    for part, unit in units(topology):
-        offsets, nodes = rows[part]
-        assert set(nodes[offsets[unit] : offsets[unit + 1]].tolist()) == Rival(topology, ((part, unit),)).cut
 
 
 @pytest.mark.parametrize("name", list(CASES)[::2])

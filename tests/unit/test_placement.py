@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from ettrick.sim.cluster.placement import (
     cost_of_crossing,
     loss_of_host,
     spans,
-    stranded_gpus,
 )
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.model import Parallelism
@@ -119,23 +117,6 @@ def test_replicas_joined_through_others() -> None:
     of = layout(4, tensor=3, data=8)
     assert (of.shared, of.failure_groups) == (2, 2)
     assert of.group_of_host.tolist() == [0, 0, 0, 1, 1, 1]
-
-
-@cases("order", [("tensor", "context", "expert", "data", "pipeline"), ("tensor", "data", "pipeline")])
-def test_failure_groups_in_closed_form(order: tuple[str, ...]) -> None:
-    """A stage that is whole hosts falls into s·d / lcm(s, h) sets of replicas; one that is not, holds all together.
-
-    s are the neighbouring ranks of a replica, d replicas, h GPUs of a host.
-    """
-    order = (*order, *(kind for kind in ("context", "expert") if kind not in order))
-    for tensor in range(1, 9):
-        for data in range(1, 13):
-            for each in (1, 2, 3, 4, 6, 8):
-                pipeline = each // math.gcd(each, tensor * data) * 2
-                of = layout(each, tensor=tensor, data=data, pipeline=pipeline, order=order)
-                stage = tensor * data
-                expected = 1 if stage % each else stage // math.lcm(tensor, each)
-                assert of.failure_groups == expected, (tensor, data, each)
 
 
 def test_experts_over_context() -> None:
@@ -250,10 +231,3 @@ def test_cost_of_crossing() -> None:
     assert "instead of 1,800 GB/s, 36.0 times" in str(cost_of_crossing(found, 1800e9, NIC))
     assert cost_of_crossing(found, NIC, NIC) is None, "NICs as fast as what they replace"
     assert cost_of_crossing(reach(layout(8, tensor=8, data=2))["tensor"], NVLINK, NIC) is None
-
-
-def test_stranded_gpus() -> None:
-    """Domains of 72 of which 64 are needed strand their healthy GPUs with the ninth that fails."""
-    assert stranded_gpus(np.array([0, 1, 8]), 72, 64) == 0
-    assert stranded_gpus(np.array([0, 9, 8, 72, 10]), 72, 64) == 63 + 0 + 62
-    assert stranded_gpus(np.array([0, 1, 2]), 8, 8) == 7 + 6

@@ -14,7 +14,7 @@ from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import _Watched, exactly, play, prepared, seconds, trace
+from tests.harness import exactly, play, prepared, seconds, trace
 from tests.intervals import Z
 
 if TYPE_CHECKING:
@@ -160,8 +160,6 @@ def test_spares_fail_while_they_wait() -> None:
 
 JOB_OF_FOUR: list[dict[str, Any]] = [{"name": "job", "gpus": 4}]
 
-ELASTIC = {"use": "shrink-rejoin", "reconfigure": "10 s", "initialize": "60 s"}
-
 
 def racks(spares: dict[str, Any] | None = None, **changes: Any) -> sim.Prepared:
     """Return four racks of two nodes that are used whole; a job has the first two racks."""
@@ -197,59 +195,6 @@ def test_a_cold_rack_comes_whole() -> None:
     one = racks({"cold": cold}, recovery=recovery)
     assert seconds(play(one, [(300.0, 0, 0)]))["starved"] == pytest.approx(120)
     assert sorted(ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes) == [2, 3, 6, 7]
-
-
-RECOVERIES = {
-    "hot-spare": {"use": "hot-spare", "initialize": "30 s", "patience": "2 min", "requeue_delay": "5 s"},
-    "full-restart": {"use": "full-restart", "initialize": "30 s", "delay": "20 s"},
-    "standby": STANDBY,
-    "standby, unexposed": {**STANDBY, "exposed": False, "pools": ["idle", "cold"]},
-    "shrink-rejoin": ELASTIC,
-}
-
-
-@pytest.mark.parametrize("unit", [None, "rack"])
-@pytest.mark.parametrize("recovery", RECOVERIES)
-def test_every_node_is_somewhere(recovery: str, unit: str | None) -> None:
-    """Two jobs, three pools, each rule of picking, repairs that fail: one place for each node after every event.
-
-    Racks are used whole or not at all, and the ledger closes.
-    """
-    layout = {"parallelism": {"data": 2, "tensor": 2}, "step_time": "2 s"}
-    reserve = {"nodes": 2, "delay": "60 s"}
-    node = {"use": "component", "part": "node", "relapse": {"after": "5 min"}}
-    for number, pick in enumerate(("lowest", "longest-idle", "random", "fewest-failures", "best-score")):
-        one = case(
-            14,
-            {
-                "hot": 2,
-                "warm": {**reserve, "refills": number % 2 == 0},
-                "cold": {**reserve, "one_by_one": number % 3 > 0},
-                **({"unit": unit} if unit is not None else {}),
-            },
-            horizon="6000 s",
-            jobs=[{"name": "a", "gpus": 4, **layout}, {"name": "b", "gpus": 4, "arrival": "300 s", **layout}],
-            failures=[
-                {**node, "name": "wall", "rate": "0.4 per node-h"},
-                {**node, "name": "busy", "rate": "0.6 per node-h", "clock": "busy"},
-                {"use": "component", "name": "rack", "part": "rack", "rate": "4 per rack-d", "repair": "100 s"},
-                {"use": "job", "name": "software", "rate": "1 per job-h"},
-            ],
-            detection={"time": {"use": "exponential", "mean": "20 s"}},
-            recovery=RECOVERIES[recovery],
-            repair={
-                "use": "tiers",
-                "tiers": [{"name": "reset", "time": "5 min", "crews": 2, "fixes": 0.7}],
-                "qualification": {"time": "1 min", "finds": 0.5},
-                "diagnosis": {"finds": 0.8, "blames_other": 0.2},
-                "lemons": [{"use": "score", "blame_costs": 20, "regains": 2000}],
-                "replacement": "10 min",
-            },
-            scheduler={"use": "fifo", "pick": pick},
-        )
-        result = _Watched(one, number, sim.trace(one, number)).run()
-        assert result.counts["hits"] > 5
-        assert (result.cluster[Bucket.STRANDED] > 0) == (unit is not None)
 
 
 def test_a_hot_spare_steps_in() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -295,12 +294,6 @@ def plan(precision: str = "bf16", **changes: float) -> StepPlan:
     return StepPlan(work, machine, **changes)
 
 
-def test_the_time_is_the_sum_of_its_terms() -> None:
-    """Nothing is counted twice or left out."""
-    found = plan().breakdown
-    assert plan().time == found.total == pytest.approx(math.fsum(found), rel=ROUNDING)
-
-
 @cases("precision", ["bf16", "fp8"])
 def test_utilisation_and_tokens_follow_from_the_time(precision: str) -> None:
     """MFU = model FLOP / (time x GPUs x dense peak of the precision), half of attention counted; and back again."""
@@ -349,17 +342,6 @@ def test_a_measured_step_scales_every_term() -> None:
     for state in (Impairment(compute=0.5), Impairment(network=0.25), Impairment(missing=1, keeps_batch=True)):
         assert double.pace(state) == pytest.approx(one.pace(state), rel=ROUNDING)
         assert double.impaired(state).total == pytest.approx(2 * one.impaired(state).total, rel=ROUNDING)
-
-
-def test_a_plan_can_be_sent_to_another_process() -> None:
-    """A copy is equal, also of one that has been asked, and says the same."""
-    one = plan(sigma=0.1, scale=1.5)
-    before = pickle.loads(pickle.dumps(one))
-    assert one.time > 0
-    after = pickle.loads(pickle.dumps(one))
-    assert before == one == after
-    assert before.breakdown == one.breakdown == after.breakdown
-    assert before.memory == one.memory
 
 
 @cases(
