@@ -16,6 +16,7 @@ from ettrick import sim
 from ettrick.sim import yamlfile
 from ettrick.sim.load import choices_first
 from tests.cases import cases
+from tests.pace import one_in
 from tests.typed import present
 from tests.unit.bad_input import BASE
 
@@ -252,7 +253,7 @@ def test_null_takes_a_key_away() -> None:
         sim.load("recovery-16k", ["recovery.use=nvrx-in-job", "recovery.rungs=null"])
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", one_in(5, SHIPPED))
 def test_what_is_written_reads_back(folder: Path, name: str) -> None:
     """A shipped scenario, written to another folder as resolved, is the same scenario."""
     scenario = sim.load(SHIPPED[name])

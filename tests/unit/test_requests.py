@@ -254,12 +254,6 @@ def test_time_and_room_are_conserved(gaps: list[tuple[float, int, int]], engine:
         assert served.sequence_seconds == pytest.approx(float((served.last - served.first).sum()), rel=1e-9, abs=1e-9)
 
 
-def test_latency_falls_with_faster_parts() -> None:
-    """A replica without overheads serves the same requests sooner, each of them."""
-    slow, requests = replica(), poisson(2.0, 500, 1155, 211)
-    assert (replay(without_overheads(slow), requests).last <= replay(slow, requests).last).all()
-
-
 @cases(
     ("requests", "rule"),
     [

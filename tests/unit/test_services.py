@@ -139,13 +139,6 @@ def test_a_measured_point_is_met() -> None:
     assert float(time_per_token(found.replica, 32.0, found.requests)) == pytest.approx(0.03)
 
 
-def test_replay_agrees_with_the_fluid_below_80_percent() -> None:
-    """Little's law: mean sequences in flight of the replay are those of the closed form within 5 %."""
-    found = service()
-    served = found.replayed(found.load)
-    assert served.sequence_seconds / served.busy == pytest.approx(found.in_flight, rel=0.05)
-
-
 def test_a_prefix_cache_shortens_prompts() -> None:
     """Half of each prompt in a prefix cache carries more, and brings first tokens sooner."""
     plain, cached = service(), service(hit="50 %")
@@ -284,12 +277,6 @@ def test_what_is_not_for_services_says_so(command: str, others: tuple[str, ...])
     assert code == 2
     assert "service" in text
     assert len(text.strip().splitlines()) == 1
-
-
-def test_check_accepts_a_file(tmp_path: Path) -> None:
-    """A scenario of services alone is valid, written as YAML."""
-    (tmp_path / "serve.yaml").write_text(dump(document()))
-    assert ran("check", str(tmp_path / "serve.yaml"))[0] == 0
 
 
 def pooled(**changes: Any) -> PreparedService:

@@ -30,6 +30,7 @@ from ettrick.analysis.study.table import (
 from ettrick.analysis.sweep.sweep import kept_metrics, study_headline
 from ettrick.sim import Ratio
 from tests.cases import cases
+from tests.pace import one_in
 from tests.typed import present
 
 if TYPE_CHECKING:
@@ -99,7 +100,10 @@ def test_a_study_is_small_enough_to_be_tried(name: str) -> None:
     assert len(list(corners(study))) <= tasks <= MOST_TASKS
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in DEAR)) for name in STUDIES])
+@pytest.mark.parametrize(
+    "name",
+    [*one_in(3, sorted({*STUDIES} - {*DEAR})), *(pytest.param(name, marks=pytest.mark.nightly) for name in DEAR)],
+)
 def test_the_first_points_run_and_every_question_has_an_answer(name: str) -> None:
     """A corner of the study plays two short replications, and each question is answered in words from that alone."""
     study = loaded(name, SHORT)

@@ -34,6 +34,7 @@ from ettrick.sim import yamlfile
 from ettrick.sim.cluster import GRAPH_FORMATS
 from tests import report_sample
 from tests.cases import SIMULATED, cases
+from tests.pace import one_in
 from tests.sweep_tools import broken, common_noise, table_of
 from tests.typed import as_plain, of_plain, present
 from tests.unit.test_sweep_tasks import files_of_at_most
@@ -746,7 +747,7 @@ def moved(path: Path, target: Path) -> LoadedStudy:
     return load_study(target / "study.resolved.yaml")
 
 
-@pytest.mark.parametrize("name", sorted(SIMULATED))
+@pytest.mark.parametrize("name", one_in(6, sorted(SIMULATED)))
 def test_a_folder_can_be_played_again_anywhere(tmp_path: Path, path: Path, name: str) -> None:
     """Of every shipped scenario: what is in the folder alone gives the same scenarios and the same keys."""
     vary = {"horizon": {"choices": ["20 d", "10 d"]}}
