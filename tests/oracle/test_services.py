@@ -262,7 +262,7 @@ def sim_prefill(service: sim.PreparedService, length: float) -> float:
     return float(prefill(service.replica, 1155 + length / 2))
 
 
-@cases("load, detection", [(0.5, 1), (0.8, 1), (0.97, 1), (0.8, 60)])
+@cases("load, detection", some(2, [(0.5, 1), (0.8, 1), (0.8, 60), (0.97, 1)]))
 def test_to_fail_is_never_better_than_to_migrate(load: float, detection: int) -> None:
     """With requests that migrate no fewer are served and in SLO where there is room for the work that this brings.
 

@@ -84,7 +84,7 @@ def test_durations(values: Array, unit: float, bits: int) -> None:
     assert is_finite(estimate.median(length).value)
 
 
-@examples(60, on_push=12)
+@examples(60, on_push=5)
 @given(st.lists(times(most=12), min_size=1, max_size=6), st.integers(0, 60))
 def test_spells(nodes: list[Array], idle: int) -> None:
     """Repeats and bad nodes of any nodes, and draws: all are what a scenario may state."""
@@ -114,7 +114,7 @@ def test_statistics_of_the_check(moments: Array, nodes: int) -> None:
     assert found[0] == len(moments)
 
 
-@examples(40, on_push=10)
+@examples(40, on_push=5)
 @given(times(least=1, most=40), st.integers(0, 2**20), st.floats(0.0, 0.999))
 def test_lives(ages: Array, bits: int, share: float) -> None:
     """Lives that are equal, that nearly all ended, or that were met just before they ended."""

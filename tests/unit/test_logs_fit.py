@@ -531,6 +531,7 @@ def test_lanl_has_persistent_bad_nodes(system: str, nodes: int) -> None:
 
 @needs_data
 @pytest.mark.timeout(300)
+@pytest.mark.nightly
 def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The truth of an independent program lies in the intervals: rates, relapse, incidents, restart, goodput."""
     monkeypatch.setattr("ettrick.analysis.logs.workload.REPLICATIONS", 6)
