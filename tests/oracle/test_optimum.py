@@ -173,7 +173,7 @@ def test_the_search_finds_the_top_of_a_known_curve(ratio: float) -> None:
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
-REPLICATIONS_TEST_CROSSOVER, HORIZON = 24, 10 * DAY
+CROSSINGS, HORIZON = 24, 10 * DAY
 
 BASE = Rivals(
     replicas=8,
@@ -200,7 +200,7 @@ def of(replicas: int, **changes: Any) -> Rivals:
     return replace(BASE, replicas=replicas, **changes)
 
 
-def errors_apart_of_test_crossover(seen: SimulatedCrossover, expected: float | None) -> float:
+def errors_of_crossing(seen: SimulatedCrossover, expected: float | None) -> float:
     """Return how many standard errors a crossover was found away from its theory."""
     return abs(seen.seconds - present(expected)) / seen.error
 
@@ -208,10 +208,10 @@ def errors_apart_of_test_crossover(seen: SimulatedCrossover, expected: float | N
 @pytest.mark.parametrize("replicas", one_in(3, [3, 6, 16]))
 def test_the_crossover_is_that_of_the_closed_form(replicas: int) -> None:
     """Within 3 standard errors; with half of the absence in the formula it would be more than 4 away."""
-    seen = present(simulated_crossover(of(replicas), REPLICATIONS_TEST_CROSSOVER, horizon=HORIZON, seed=SEED))
+    seen = present(simulated_crossover(of(replicas), CROSSINGS, horizon=HORIZON, seed=SEED))
     assert seen.error < 15, "narrow enough to mean something"
-    assert errors_apart_of_test_crossover(seen, expected_crossover(of(replicas))) <= 3
-    assert errors_apart_of_test_crossover(seen, expected_crossover(of(replicas, absence=BASE.absence / 2))) > 4
+    assert errors_of_crossing(seen, expected_crossover(of(replicas))) <= 3
+    assert errors_of_crossing(seen, expected_crossover(of(replicas, absence=BASE.absence / 2))) > 4
 
 
 @pytest.mark.nightly
@@ -219,9 +219,7 @@ def test_failures_of_all_ranks_do_not_move_the_crossover() -> None:
     """What restarts both jobs costs both about alike: the crossover stays within 3 %, in both accounts."""
     alone, with_others = expected_crossover(of(6)), expected_crossover(of(6, others=12 * HOUR))
     assert with_others == pytest.approx(alone, rel=0.03)
-    seen = present(
-        simulated_crossover(of(6, others=12 * HOUR), REPLICATIONS_TEST_CROSSOVER, horizon=HORIZON, seed=SEED)
-    )
+    seen = present(simulated_crossover(of(6, others=12 * HOUR), CROSSINGS, horizon=HORIZON, seed=SEED))
     assert abs(seen.seconds - with_others) <= 3 * seen.error
     assert abs(seen.seconds - alone) <= 3 * seen.error + 0.03 * alone
 
@@ -229,8 +227,8 @@ def test_failures_of_all_ranks_do_not_move_the_crossover() -> None:
 def test_two_replicas_lose_where_many_win() -> None:
     """With a reconfiguration of 5 min elasticity loses with 2 replicas and wins with 48, each by over 3 errors."""
     for replicas, sign in ((2, -1), (48, 1)):
-        gains = paired_gains(of(replicas), REPLICATIONS_TEST_CROSSOVER, horizon=HORIZON, seed=SEED)(5 * MINUTE)
-        error = float(gains.std(ddof=1)) / math.sqrt(REPLICATIONS_TEST_CROSSOVER)
+        gains = paired_gains(of(replicas), CROSSINGS, horizon=HORIZON, seed=SEED)(5 * MINUTE)
+        error = float(gains.std(ddof=1)) / math.sqrt(CROSSINGS)
         assert sign * gains.mean() > 3 * error
         assert sign * of(replicas).gain(5 * MINUTE) > 0
 
@@ -339,16 +337,16 @@ def test_the_page_shows_what_the_command_prints() -> None:
         assert (float(seconds) if seconds else None) == (pytest.approx(expected, rel=0.02) if expected else None)
 
 
-MTTI_TEST_OPTIMUM, WRITE = 10_000.0, 500.0
+BETWEEN_FAILURES, WRITE = 10_000.0, 500.0
 
 INTERVAL = "checkpoint.tiers.0.interval"
 
 SAVING: dict[str, Any] = {
     "name": "saving",
     "cluster": {"name": "one", "nodes": 1, "gpus_per_node": 1, "fabric": {"rails": 1}},
-    "horizon": f"{100 * MTTI_TEST_OPTIMUM!r} s",
+    "horizon": f"{100 * BETWEEN_FAILURES!r} s",
     "jobs": [{"name": "job", "gpus": 1}],
-    "failures": [{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{MTTI_TEST_OPTIMUM!r} s"}}],
+    "failures": [{"use": "job", "name": "failure", "law": {"use": "exponential", "mean": f"{BETWEEN_FAILURES!r} s"}}],
     "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": f"{WRITE!r} s", "restore": "0 s"}]},
     "recovery": {"use": "hot-spare", "initialize": "0 s"},
     "detection": {"time": "0 s"},
@@ -385,12 +383,12 @@ def test_the_best_interval_is_that_of_theory(tmp_path: Path, replications: int) 
     The closed form's answer, searched for in the same way, is the exact optimum to 2 %.
     """
     found = best_interval(tmp_path, replications)
-    theory = optimal_interval(WRITE, MTTI_TEST_OPTIMUM)
+    theory = optimal_interval(WRITE, BETWEEN_FAILURES)
     low, high = (math.log(end) for end in found.top.ci95)
     error = (high - low) / 2 / t_quantile(0.95, replications - 1)
     assert error < 0.1
     assert abs(math.log(found.top.number / theory)) <= 3 * error
-    assert abs(math.log(found.top.number / optimal_interval(2 * WRITE, MTTI_TEST_OPTIMUM))) > 3 * error
+    assert abs(math.log(found.top.number / optimal_interval(2 * WRITE, BETWEEN_FAILURES))) > 3 * error
     (best,) = present(found.formula).values.values()
     assert units.parse(best, units.DURATION) == pytest.approx(theory, rel=0.02)
 

@@ -204,7 +204,7 @@ def test_extremes_neither_overflow_nor_go_negative() -> None:
     assert expected_wallclock(1.0, 1e6, 1.0, 1e6, 1.0) == math.inf
 
 
-def test_arrays_are_scalars_side_by_side_of_test_theory_goodput() -> None:
+def test_arrays_of_shares_are_scalars_side_by_side() -> None:
     """Arrays broadcast to the values of the scalar calls; scalars give plain floats."""
     interval, mtti = np.array([[600.0], [3600.0]]), np.array([1800.0, 86400.0, math.inf])
     table = expected_shares(interval, 30.0, mtti, 300.0, 60.0, 100.0)
@@ -232,7 +232,7 @@ def test_arrays_are_scalars_side_by_side_of_test_theory_goodput() -> None:
         (5, 601.0, "drain must not exceed interval"),
     ],
 )
-def test_impossible_times_are_refused_of_test_theory_goodput(position: int, value: float, text: str) -> None:
+def test_impossible_arguments_are_refused(position: int, value: float, text: str) -> None:
     """Times that cannot be are named, with the rule; so is a save that the next one would overtake."""
     arguments = [600.0, 30.0, 9000.0, 300.0, 60.0, 100.0]
     arguments[position] = value

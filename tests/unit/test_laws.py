@@ -297,9 +297,7 @@ def test_from_seconds() -> None:
 
 MOST = 1 - 2.0**-53
 
-U_TEST_LAWS_HAZARD_RATIO = np.concatenate(
-    [[2.0**-53, 1e-12, 1e-6], np.linspace(0.001, 0.999, 99), [1 - 1e-6, 1 - 1e-9, MOST]]
-)
+MARKS = np.concatenate([[2.0**-53, 1e-12, 1e-6], np.linspace(0.001, 0.999, 99), [1 - 1e-6, 1 - 1e-9, MOST]])
 
 RATIOS = [1e-3, 0.1, 0.5, 1.0, 2.0, 17.3, 1e6]
 
@@ -317,12 +315,12 @@ def rounding(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 @cases("ratio", RATIOS)
 def test_survival_is_to_the_power_of_the_ratio(ratio: float) -> None:
     """1 - u = (1 - v)^ratio for the number v of u, where a float can hold v."""
-    numbers = hazard_numbers(U_TEST_LAWS_HAZARD_RATIO, ratio)
+    numbers = hazard_numbers(MARKS, ratio)
     inside = numbers < 0.999999
     assert np.count_nonzero(inside) > 3
-    assert_allclose(ratio * np.log1p(-numbers[inside]), np.log1p(-U_TEST_LAWS_HAZARD_RATIO[inside]), rtol=1e-9)
+    assert_allclose(ratio * np.log1p(-numbers[inside]), np.log1p(-MARKS[inside]), rtol=1e-9)
     early = numbers < 0.5
-    assert_allclose(ratio * np.log1p(-numbers[early]), np.log1p(-U_TEST_LAWS_HAZARD_RATIO[early]), rtol=1e-15)
+    assert_allclose(ratio * np.log1p(-numbers[early]), np.log1p(-MARKS[early]), rtol=1e-15)
 
 
 @cases("ratio", RATIOS)
@@ -330,9 +328,9 @@ def test_survival_is_to_the_power_of_the_ratio(ratio: float) -> None:
 def test_weibull_lives_are_scaled(shape: float, ratio: float) -> None:
     """A Weibull law of r times the hazard has the scale r^(-1 / shape); an exponential one the mean 1 / r."""
     law: LawModel = Exponential(mean="1 h") if shape == 1 else Weibull(shape=shape, scale="1 h")
-    numbers = hazard_numbers(U_TEST_LAWS_HAZARD_RATIO, ratio)
+    numbers = hazard_numbers(MARKS, ratio)
     inside = numbers < MOST
-    error = np.abs(law.ppf(numbers) / law.scaled(ratio ** (-1 / shape)).ppf(U_TEST_LAWS_HAZARD_RATIO) - 1)
+    error = np.abs(law.ppf(numbers) / law.scaled(ratio ** (-1 / shape)).ppf(MARKS) - 1)
     assert np.all(error[inside] <= np.maximum(2 * rounding(numbers[inside]) / shape, 1e-12))
     assert np.all(error[numbers < 0.99] <= 1e-12)
 
@@ -341,13 +339,13 @@ def test_a_larger_hazard_means_a_shorter_life() -> None:
     """1 - (1 - u)^(1 / r) by hand; a ratio of 1 changes nothing."""
     numbers = [quantiles.hazard_number(0.75, ratio) for ratio in (0.5, 1.0, 2.0)]
     assert_allclose(numbers, [15 / 16, 3 / 4, 1 / 2], rtol=1e-15)
-    assert_allclose(hazard_numbers(U_TEST_LAWS_HAZARD_RATIO, 1.0), U_TEST_LAWS_HAZARD_RATIO, rtol=1e-15)
+    assert_allclose(hazard_numbers(MARKS, 1.0), MARKS, rtol=1e-15)
 
 
 @cases("ratio", [1e-300, 1e-9, 1e9, 1e300])
 def test_numbers_stay_inside(ratio: float) -> None:
     """Whatever the ratio, the numbers are strictly between 0 and 1, so that every law has a finite life for them."""
-    numbers = hazard_numbers(U_TEST_LAWS_HAZARD_RATIO, ratio)
+    numbers = hazard_numbers(MARKS, ratio)
     assert np.all((numbers > 0) & (numbers < 1))
     assert np.all(np.diff(numbers) >= 0)
     for law in (Lognormal(median="1 h", sigma=1), Weibull(shape=0.5, scale="1 h")):
@@ -514,9 +512,9 @@ GUARANTEED = Piecewise(  # nothing fails at first, and again for a year
 
 SUDDEN = Piecewise(hazards=({"until": "1 d", "rate": "1e-6 per d"}, {"rate": "1000 per d"}))
 
-LAWS_TEST_LAWS_PIECEWISE = [BATHTUB, GUARANTEED, SUDDEN]
+PIECEWISE = [BATHTUB, GUARANTEED, SUDDEN]
 
-NAMES_TEST_LAWS_PIECEWISE = ["bathtub", "guaranteed", "sudden"]
+PIECES = ["bathtub", "guaranteed", "sudden"]
 
 
 def hazard(law: Piecewise, age: float) -> float:
@@ -558,7 +556,7 @@ def test_cdf_by_hand() -> None:
     assert_allclose(BATHTUB.cdf(x), -np.expm1(-np.array(expected)), rtol=1e-14)
 
 
-@cases("law", LAWS_TEST_LAWS_PIECEWISE, ids=NAMES_TEST_LAWS_PIECEWISE)
+@cases("law", PIECEWISE, ids=PIECES)
 def test_density_over_survival_is_the_hazard(law: Piecewise) -> None:
     """The logarithm of the survival falls at the hazard of each piece."""
     for age in (1.0, 0.5 * DAY, 5 * DAY, 50 * DAY, 400 * DAY, 2 * YEAR, 9 * YEAR):
@@ -567,7 +565,7 @@ def test_density_over_survival_is_the_hazard(law: Piecewise) -> None:
         assert slope == pytest.approx(hazard(law, age), rel=1e-9, abs=1e-25)
 
 
-@pytest.mark.parametrize("law", LAWS_TEST_LAWS_PIECEWISE, ids=NAMES_TEST_LAWS_PIECEWISE)
+@pytest.mark.parametrize("law", PIECEWISE, ids=PIECES)
 def test_moments(law: Piecewise) -> None:
     """E[X] is the integral of P(X > x), and the mean length-biased life E[X^2] / E[X], with E[X^2] = 2 x P(X > x)."""
     assert law.mean_value == pytest.approx(integral(law, 0), rel=1e-9)
@@ -621,7 +619,7 @@ def test_the_quantile_before_a_pause_is_its_beginning() -> None:
     assert law.ppf_one(0.5 + 2.0**-53) == pytest.approx(2.0, rel=1e-12)
 
 
-def test_written_and_read_of_test_laws_piecewise() -> None:
+def test_pieces_are_written_and_read() -> None:
     """Hazards come back as they were written: a rate without a unit noun, and no end of the last piece."""
     data = {"use": "piecewise", "hazards": [{"until": "30 d", "rate": "0.2 per year"}, {"rate": "100 FIT"}]}
     part = Part.model_validate({"life": data})

@@ -483,15 +483,15 @@ def test_few_combinations_are_all_played_and_need_no_optuna(tmp_path: Path, monk
     monkeypatch.setattr(builtins, "__import__", without)
     vary = {"spares.hot": {"choices": [0, 12, 40]}, MODE: {"choices": ["blocking", "async"]}, INTERVAL: MIXED[INTERVAL]}
     few = study_of(tmp_path, vary=vary | {INTERVAL: {"choices": ["25 min"]}}, set=LARGE, optimize={"maximize": "ettr"})
-    found = found_by_of_test_optimize_search(few)
+    found = found_by_search(few)
     assert found.method == "all"
     assert len(found.bench.candidates) == 6
     assert [value.label for value in found.ranking.order[0].chosen] == ["12", "async", "25 min"]
     with pytest.raises(ReplicationsError, match=r"pip install 'ettrick\[opt\]'"):
-        found_by_of_test_optimize_search(study_of(tmp_path, vary=vary, optimize={"maximize": "ettr"}))
+        found_by_search(study_of(tmp_path, vary=vary, optimize={"maximize": "ettr"}))
 
 
-def found_by_of_test_optimize_search(loaded: LoadedStudy, function: Any = mixed) -> OptimizationResult:
+def found_by_search(loaded: LoadedStudy, function: Any = mixed) -> OptimizationResult:
     """Return what an optimisation of a fabricated campaign finds."""
     return optimize(FakeCampaign(loaded, None, None, function=function), replications=4)  # type: ignore[arg-type]
 
@@ -539,7 +539,7 @@ def test_a_member_that_noise_may_have_made_is_not_certain(tmp_path: Path) -> Non
         return {"ettr": first + tilt, "goodput": second - tilt}
 
     vary = {MODE: MIXED[MODE], "spares.hot": {"choices": [0, 1]}}
-    front = found_by_of_test_optimize_search(
+    front = found_by_search(
         study_of(tmp_path, vary=vary, optimize={"maximize": "ettr", "pareto": ["goodput"]}), close
     ).front
     sure = {tuple(value.label for value in member.trial.chosen): member.is_certain for member in front}

@@ -17,7 +17,7 @@ from ettrick.analysis.page.glossary import terms
 from ettrick.analysis.page.model import Number, plain
 from ettrick.analysis.page.report_data import ReportData, read_results
 from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, ranged, total, worded
-from tests.report_sample import SMALL, YAML, call
+from tests.report_folders import results
 from tests.trace_numbers import check_number, check_opening, check_words, quotes
 from tests.typed import present
 
@@ -27,55 +27,16 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.model import FirstScreen, Words
 
-STUDY = """
-name: how-often
-question: How often should the small job save?
-scenario: small.yaml
-vary:
-  checkpoint.tiers.0.interval: {title: interval, choices: [10 min, 20 min, 80 min]}
-replications: 4
-questions: [{use: best, metric: ettr}]
-optimize: {maximize: ettr, subject_to: ["ettr >= 10 %"], confirm: 16}
-assumptions: ["saving takes 30 s"]
-"""
+KINDS = (
+    "run", "one", "priced", "two-jobs", "calm", "compare", "same", "three", "sweep", "sensitivity", "optimize",
+    "validate",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders() -> dict[str, Path]:
     """Return a folder of results of every kind, each made by its command."""
-    home = tmp_path_factory.mktemp("openings")
-    (home / "small.yaml").write_text(YAML)
-    (home / "study.yaml").write_text(STUDY)
-    small, quiet = str(home / "small.yaml"), ("--quiet", "--jobs", "1", "--seed", "1")
-    of_study = [str(home / "study.yaml"), "--quiet", "--executor", "serial"]
-    jobs = [dict(SMALL["jobs"][0], name=name, gpus=48) for name in ("first", "second")]
-    prices = ["--set", "cost.gpu_hour=2"]
-    commands = {
-        "run": ["run", small, "--replications", "8", *quiet],
-        "one": ["run", small, "--replications", "1", *quiet],
-        "priced": ["run", small, "--replications", "8", *prices, *quiet],
-        "two-jobs": ["run", small, "--replications", "8", "--set", f"jobs={json.dumps(jobs)}", *quiet],
-        "calm": ["run", small, "--replications", "3", "--set", "failures=[]", *quiet],
-        "compare": [
-            "compare",
-            small,
-            "--vary",
-            "recovery.initialize=3min,30min",
-            "--replications",
-            "8",
-            *prices,
-            *quiet,
-        ],
-        "same": ["compare", small, "--vary", "spares.hot=2,1", "--set", "failures=[]", "--replications", "3", *quiet],
-        "three": ["compare", small, "--vary", "recovery.initialize=40min,3min,10min", "--replications", "8", *quiet],
-        "sweep": ["sweep", *of_study],
-        "sensitivity": ["sensitivity", *of_study],
-        "optimize": ["optimize", *of_study],
-        "validate": ["validate", "--only", "sizes", "--quiet", "--jobs", "1"],
-    }
-    for name, command in commands.items():
-        assert call(*command, "--out", str(home / name)).exit_code in (0, 1), name
-    return {name: home / name for name in commands}
+    return {name: results(name) for name in KINDS}
 
 
 def opened(folder: Path) -> FirstScreen:
@@ -133,16 +94,6 @@ def test_first_screens_are_plain_language(folders: dict[str, Path]) -> None:
             assert (explained.get(term) == meaning) == bool(stands), (name, term)
 
 
-def test_lost_gpu_years_are_the_lost_share_of_the_gpus(folders: dict[str, Path]) -> None:
-    """What is lost in a year is (1 - ETTR) x GPUs, in GPU-years; with several jobs it is told of the run."""
-    content = json.loads((folders["run"] / "run.json").read_bytes())
-    lost = next(found for found in numbers(opened(folders["run"]).answer) if "GPU-years" in found.text)
-    assert lost.value == pytest.approx((1 - content["metrics"]["ettr"]["mean"]) * 112)
-    several = plain(opened(folders["two-jobs"]).answer)
-    assert "GPU-years" not in several
-    assert "GPU-hours of the run" in several
-
-
 def test_prices_make_money_of_lost_time(folders: dict[str, Path]) -> None:
     """Lost GPU-hours of the 112 GPUs cost 2 USD each, as all 128 that are paid for; without prices no money is told."""
     content = json.loads((folders["priced"] / "run.json").read_bytes())
@@ -153,14 +104,6 @@ def test_prices_make_money_of_lost_time(folders: dict[str, Path]) -> None:
     assert "times and prices" in plain(first_screen.doubt)
     assert "USD" not in text_of(opened(folders["run"]))
     assert "prices" not in text_of(opened(folders["run"]))
-
-
-def test_a_run_without_failures_says_so(folders: dict[str, Path]) -> None:
-    """Where nothing fails, nothing interrupts, no range is shown, and what is lost goes to saving."""
-    found = opened(folders["calm"])
-    assert "Nothing interrupts training" in text_of(found)
-    assert "standing still while saving" in plain(found.answer)
-    assert "come to the same" in plain(found.doubt)
 
 
 def test_a_band_takes_the_place_of_exact_rates(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -184,21 +127,6 @@ def test_no_time_asked_for_is_no_answer(folders: dict[str, Path], tmp_path: Path
     found = edited(folders["run"], tmp_path / "none", nothing_ran)
     assert not numbers(found.answer)
     assert found.picture is None
-
-
-def test_switching_to_the_better_variant_adds_what_was_paired(folders: dict[str, Path]) -> None:
-    """Held against a slower restart, the fastest adds the paired interval, and GPU-years are those of 112 GPUs."""
-    content = json.loads((folders["three"] / "compare.json").read_bytes())
-    best = content["order"][0]
-    found = opened(folders["three"])
-    assert best.endswith("3min")
-    change = content["variants"][best]["difference"]["ettr"]
-    assert plain(found.answer).startswith(
-        "Switching from recovery.initialize=40min to recovery.initialize=3min would add"
-    )
-    assert [part.value for part in numbers(found.answer)[:2]] == change["ci95"]
-    years = [part.value for part in numbers(found.answer) if "years" in part.text]
-    assert years == pytest.approx([change["ci95"][1] * 112])
 
 
 def with_speed(content: Any, speed: float) -> None:
@@ -252,18 +180,6 @@ def test_no_rank_is_no_winner(folders: dict[str, Path], tmp_path: Path) -> None:
     assert not found.drivers
 
 
-def test_the_input_that_moves_most_is_named(folders: dict[str, Path]) -> None:
-    """The widest resolved swing is the answer, with its direction."""
-    content = json.loads((folders["sensitivity"] / "sensitivity.json").read_bytes())
-    moves = [move for row in content["tornado"] for move in row["moves"] if move["change"]["resolved"]]
-    widest = max(moves, key=lambda move: abs(move["change"]["mean"]))
-    answer = plain(opened(folders["sensitivity"]).answer)
-    assert answer.startswith(
-        f"Interval matters most: {widest['label']} instead of {content['center']['values'].popitem()[1]}"
-    )
-    assert ("raises" if widest["change"]["mean"] > 0 else "lowers") in answer
-
-
 def test_a_change_has_its_direction(folders: dict[str, Path], tmp_path: Path) -> None:
     """What raises the metric is said to raise it, and the same change with the other sign to lower it."""
     for sign, word in (
@@ -304,16 +220,6 @@ def test_no_input_matters_beyond_chance(folders: dict[str, Path], tmp_path: Path
     found = edited(folders["sensitivity"], tmp_path / "open", open_)
     assert plain(found.answer).startswith("No input that was moved alone changes")
     assert "ten thousand" in text_of(found)
-
-
-def test_the_best_setting_and_its_value(folders: dict[str, Path]) -> None:
-    """The answer of an optimum is the setting with the best mean of what was tried."""
-    content = json.loads((folders["optimize"] / "optimize.json").read_bytes())
-    best = max((trial["aims"]["ettr"]["mean"], trial["values"]) for trial in content["trials"])
-    found = opened(folders["optimize"])
-    assert numbers(found.answer)[0].value == best[0]
-    (label,) = best[1].values()
-    assert f"interval {label}" in plain(found.answer)
 
 
 def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -27,8 +27,6 @@ from ettrick.analysis.page.chapters.sensitivity import drawn_ends
 from ettrick.analysis.page.charts.data import (
     Bars,
     Curves,
-    FrontChart,
-    HeatMap,
     Intervals,
     TornadoChart,
     Waterfall,
@@ -43,6 +41,7 @@ from ettrick.analysis.statistics.differences import difference
 from ettrick.sim import JOB_BUCKETS, NO_FLEET
 from tests import report_sample
 from tests.cases import cases
+from tests.report_folders import results
 from tests.typed import PROVENANCE, present, sweep_of
 
 if TYPE_CHECKING:
@@ -60,68 +59,12 @@ SECTIONS: dict[str, Callable[[ReportData], Section | None]] = {
     "optimum": optimum.section,
 }
 
-STUDY = """\
-name: everything
-question: How many spares?
-scenario: small.yaml
-set:
-  horizon: 12 h
-  jobs.0.work: {time: 6 h}
-  jobs.0.deadline: 9 h
-  failures.0.rate: 600 per 1000 node-day
-  cost: {gpu_hour: 2.5, currency: EUR}
-vary:
-  spares.hot:
-    title: hot spares
-    noun: hot spares
-    choices: {"0": {spares.hot: 0, cluster.nodes: 14}, "2": {spares.hot: 2, cluster.nodes: 16}}
-  interval: {path: checkpoint.tiers.0.interval, title: interval, choices: [10 min, 30 min, 2 h]}
-  rate: {path: failures.0.scale, title: failure rate, distribution: {use: counted, events: 20}}
-metrics: [ettr, time_to_work, p_finish_by, mtti, cost]
-replications: 2
-questions:
-  - {use: best}
-  - {use: compare, axis: spares.hot}
-  - {use: threshold, at_least: 60 %, along: interval}
-  - {use: pareto, metrics: [ettr, cost]}
-optimize: {maximize: ettr, subject_to: [p_finish_by >= 0.1], confirm: 16}
-"""
 
-INFEASIBLE = """\
-name: some-cannot-run
-scenario: small.yaml
-set: {horizon: 6 h}
-vary:
-  spares.hot: {title: hot spares, choices: [0, 1, 2]}
-  gpus: {path: jobs.0.gpus, title: GPUs, choices: [96, 112, 128]}
-metrics: [ettr, mtti, steps_per_day]
-replications: 2
-questions: [{use: best, for_each: [gpus]}, {use: sensitivity}]
-"""
-
-
-@pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one of all results: `study`, `infeasible`, `run` and `compare`."""
-    place = tmp_path_factory.mktemp("sections")
-    (place / "small.yaml").write_text(report_sample.YAML, encoding="utf-8")
-    (place / "study.yaml").write_text(STUDY, encoding="utf-8")
-    (place / "infeasible.yaml").write_text(INFEASIBLE, encoding="utf-8")
-    quiet = ["--jobs", "1", "--quiet"]
-    report_sample.call("sweep", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
-    report_sample.call("optimize", str(place / "study.yaml"), "--out", str(place / "study"), *quiet)
-    report_sample.call("sweep", str(place / "infeasible.yaml"), "--out", str(place / "infeasible"), *quiet)
-    scenario = str(place / "small.yaml")
-    report_sample.call("run", scenario, "--out", str(place / "run"), "--replications", "3", *quiet)
-    vary = ["--vary", "spares.hot=0,1,2", "--replications", "4"]
-    report_sample.call("compare", scenario, *vary, "--out", str(place / "compare"), *quiet)
-    return place
-
-
-@pytest.fixture(scope="session")
-def materials(place: Path) -> dict[str, ReportData]:
-    """What reports are made of, by folder."""
-    return {name: ReportData(read_results(place / name)) for name in ("study", "infeasible", "run", "compare")}
+@pytest.fixture(scope="module")
+def materials() -> dict[str, ReportData]:
+    """Return what reports are made of, by folder."""
+    folders = {"study": "study", "infeasible": "infeasible", "run": "run", "compare": "spares"}
+    return {name: ReportData(read_results(results(folder))) for name, folder in folders.items()}
 
 
 def of_document(name: str, content: dict[str, Any], **others: Any) -> ReportData:
@@ -251,17 +194,6 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
         assert [cell.numbers["x"] for cell in line.cells] == [1, 2, 3]
 
 
-def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, ReportData]) -> None:
-    """Each question is worded once: the sentences of the document stand in the section, and each has its table."""
-    section = present(curves.answers_section(materials["study"]))
-    content = materials["study"].main
-    document = [text for answer in content["answers"] if answer["data"].get("metric") != "p_finish_by"
-                for text in answer["sentences"]]  # fmt: skip
-    assert document
-    assert all(any(text in plain(paragraph) for paragraph in section.text) for text in document)
-    assert sum(isinstance(item, TableBlock) for item in section.items) > 1
-
-
 def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     """Of more than sixty combinations the table has the best, best first, and says where the others are."""
     content = study({"x": numbers(*range(1, 12)), "y": numbers(*range(1, 12))}, lambda x, y: 0.5 + 0.001 * x + 0.02 * y)
@@ -271,39 +203,6 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     best = sorted(content["cells"], key=lambda cell: -cell["metrics"]["ettr"]["mean"])[:MOST_ROWS]
     assert [tuple(row[:2]) for row in table.rows] == [tuple(cell["values"].values()) for cell in best]
     assert "points.csv" in table.note
-
-
-def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None:
-    """A combination that cannot run is in the table, with the reason."""
-    report_data = materials["infeasible"]
-    table = present(curves.answers_section(report_data)).items[-1]
-    assert isinstance(table, TableBlock)
-    bad = [cell for cell in report_data.main["cells"] if cell["status"] != "ok"]
-    assert bad
-    for cell in bad:
-        assert any(cell["trouble"] in row[-1] for row in table.rows)
-
-
-def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, ReportData]) -> None:
-    """Means, differences and distances to the best are those of compare.json, in percent and points."""
-    content = materials["compare"].main
-    found = pictures(present(compare.section(materials["compare"])))
-    metric, variants = content["headline"], content["variants"]
-    size = shown(metric, [variant["metrics"][metric]["mean"] for variant in variants.values()]).form.size
-    means = found["comparison"].chart
-    assert isinstance(means, Intervals)
-    for row in means.rows:
-        assert row.mean == pytest.approx(variants[row.name]["metrics"][metric]["mean"] / size)
-    first_screen = compare.opening(materials["compare"])
-    apart = present(first_screen.picture).chart
-    assert [row.name for row in apart.rows] == [name for name in content["order"] if name != content["first"]]
-    for row in apart.rows:
-        change = variants[row.name]["difference"][metric]
-        assert row.mean == pytest.approx(change["mean"] / size)
-        assert ("not resolved" not in row.note) == (change["resolved"] or change["ci95"] is None)
-    behind = content["ranking"]["behind"]
-    for row in found["comparison-behind"].chart.rows:
-        assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
 
 
 def test_a_ranking_has_the_distances_of_the_answer() -> None:
@@ -513,14 +412,6 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
             assert ends == pytest.approx([100 * end for end in cell["metrics"]["ettr"]["mean_ci95"]])
 
 
-def test_curves_are_held_against_the_levels_of_questions(materials: dict[str, ReportData]) -> None:
-    """A threshold is a level of the curves of its metric along its axis, and of no others."""
-    found = pictures(present(curves.section(materials["study"])))
-    along = found["ettr-along-interval"].chart
-    assert along.levels == ((60.0, "at least 60 %"),)
-    assert all(not picture.chart.levels for key, picture in found.items() if not key.startswith("ettr"))
-
-
 def test_axes_of_words_become_rows() -> None:
     """Without an axis of numbers every combination is a row of intervals."""
     content = study({"kind": WORDS}, lambda kind: 0.5 + 0.01 * len(kind))
@@ -545,47 +436,6 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     alone, words = few_lines(lines_along(other, x), [weak], "ettr")
     assert [line.fixed["y"] for line in alone] == [str(number) for number in range(12, 20)]
     assert len(alone) == MOST_LINES
-
-
-def test_a_heat_map_has_the_means_of_the_cells(materials: dict[str, ReportData]) -> None:
-    """Each cell is shaded by its mean and shows it; what cannot run has no shade and says so."""
-    content = materials["infeasible"].main
-    (picture,) = pictures(present(curves.heat_maps_section(materials["infeasible"]))).values()
-    chart = picture.chart
-    assert isinstance(chart, HeatMap)
-    for (row, column), value, text in zip(
-        itertools.product(chart.rows, chart.columns),
-        itertools.chain(*chart.values),
-        itertools.chain(*chart.texts),
-        strict=True,
-    ):
-        place = (row, column) if chart.row_title == "Hot spares" else (column, row)
-        (cell,) = (cell for cell in content["cells"] if tuple(cell["values"].values()) == place)
-        if cell["status"] == "ok":
-            assert value == pytest.approx(100 * cell["metrics"]["ettr"]["mean"])
-            low, high = cell["metrics"]["ettr"]["mean_ci95"] or (0, 0)
-            assert float(text) == pytest.approx(value, abs=max(50 * (high - low), 0.05))
-        else:
-            assert (value, text) == (None, "cannot run")
-
-
-def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]) -> None:
-    """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
-    content = materials["study"].main
-    (answer,) = (answer for answer in content["answers"] if answer["use"] == "pareto")
-    picture = pictures(present(curves.answers_section(materials["study"])))["answer-4"]
-    chart = picture.chart
-    assert isinstance(chart, FrontChart)
-    assert len(chart.points) == len(content["cells"])
-    assert not chart.lowest_x_is_best
-    assert chart.lowest_y_is_best
-    data = answer["data"]
-    wanted = {"front": sum(member["certain"] for member in data["front"])}
-    wanted["perhaps"] = len(data["front"]) + len(data["may_be_too"]) - wanted["front"]
-    for ranking, count in wanted.items():
-        assert sum(point.ranking == ranking for point in chart.points) == count
-    for point, cell in zip(chart.points, content["cells"], strict=True):
-        assert point.x == pytest.approx(100 * cell["metrics"]["ettr"]["mean"])
 
 
 def rows_of(times: dict[str, list[float | None]], draw: str = "0") -> list[dict[str, str]]:
@@ -755,44 +605,6 @@ def test_variance_that_is_not_told_apart_is_said_so() -> None:
     section = present(drivers.variance_section(no_sweep(content)))
     assert section.items == ()
     assert section.text == ("Some points cannot run.",)
-
-
-def test_a_sweep_one_at_a_time_has_a_tornado(place: Path) -> None:
-    """The answer to a question about sensitivity is drawn as the document of the command is."""
-    text = (
-        STUDY.partition("metrics:")[0]
-        + "design: {use: one-at-a-time}\nreplications: 2\nquestions: [{use: sensitivity}]\n"
-    )
-    (place / "single.yaml").write_text(text, encoding="utf-8")
-    report_sample.call("sweep", str(place / "single.yaml"), "--out", str(place / "single"), "--jobs", "1", "--quiet")
-    report_data = ReportData(read_results(place / "single"))
-    chart = pictures(present(drivers.section(report_data)))["tornado"].chart
-    data = report_data.main["answers"][0]["data"]
-    assert [swing.name for swing in chart.swings] == [
-        report_data.main["axes"][axis["axis"]]["title"] for axis in data["axes"]
-    ]
-    (interval,) = (axis for axis in data["axes"] if axis["axis"] == "interval")
-    drawn_changes = next(swing for swing in chart.swings if swing.name == "interval")
-    wanted = [100 * move["difference"]["mean"] for move in interval["moves"]]
-    assert [drawn_changes.low[1], drawn_changes.high[1]] == pytest.approx(wanted)
-
-
-def test_an_optimum_has_what_was_tried_and_what_fresh_failures_say(materials: dict[str, ReportData]) -> None:
-    """Means, bounds of conditions and the confirmation are those of optimize.json."""
-    content = present(materials["study"].of(OPTIMIZE))
-    section = present(optimum.section(materials["study"]))
-    found = pictures(section)
-    tried = {row.name: row.mean for row in found["evaluated-ettr"].chart.rows}
-    for trial in content["trials"]:
-        name = f"{trial['values']['spares.hot']} hot spares, interval {trial['values']['interval']}"
-        assert tried[name] == pytest.approx(100 * trial["aims"]["ettr"]["mean"])
-    assert found["evaluated-p-finish-by"].chart.reference == (pytest.approx(10), "p_finish_by >= 0.1")
-    rows = found["confirmation"].chart.rows
-    assert rows[0].mean == pytest.approx(100 * content["answer"]["aims"]["ettr"]["mean"])
-    fresh = content["confirmation"]["trials"][0]["aims"]["ettr"]["mean"]
-    assert rows[1].mean == pytest.approx(100 * fresh)
-    command = next(plain(text) for text in section.text if "ettrick run" in plain(text))
-    assert all(setting in command for setting in content["settings"])
 
 
 def test_settings_of_an_optimum_can_be_typed(materials: dict[str, ReportData], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,14 +248,14 @@ def test_lives_of_a_column_are_those_of_their_units() -> None:
 # Rankings: intervals that hold for all candidates at once, whichever of them the data made the best.
 
 
-def rows_of_test_ranking(values: Any, base: float = 1.0) -> list[list[Ratio]]:
+def rows_of_candidates(values: Any, base: float = 1.0) -> list[list[Ratio]]:
     """Return candidates with one value per replication, (k, n)."""
     return [[Ratio(float(value) * base, base) for value in candidate] for candidate in values]
 
 
 def ranked(values: Any, *, lowest: bool = False, metric: str = "") -> Ranking:
     """Return the ranking of candidates that have one."""
-    return present(ranking_of(rows_of_test_ranking(values), lowest=lowest, metric=metric))
+    return present(ranking_of(rows_of_candidates(values), lowest=lowest, metric=metric))
 
 
 def held(found: Ranking, truth: NDArray[np.float64]) -> bool:
@@ -292,7 +292,7 @@ def test_all_intervals_hold_together(count: int, lead: float) -> None:
 def test_two_candidates_have_the_paired_interval() -> None:
     """With one comparison there is nothing to share: the interval of the paired difference, from zero on."""
     values = np.random.default_rng(32).normal(size=(2, 12)) + np.array([[2.0], [0.0]])
-    expected = present(difference(*rows_of_test_ranking(values)))
+    expected = present(difference(*rows_of_candidates(values)))
     found = ranked(values)
     assert found.order == (0, 1)
     assert found.behind[1][0] == pytest.approx(expected.mean)
@@ -353,7 +353,7 @@ def test_ratios_of_sums_are_ranked_as_reported() -> None:
 
 def test_censored_and_missing_are_left_out() -> None:
     """A candidate with an infinite value, with nothing in its denominators, or with nothing at all has no place."""
-    good = rows_of_test_ranking(np.random.default_rng(37).normal(size=(2, 6)) + 9)
+    good = rows_of_candidates(np.random.default_rng(37).normal(size=(2, 6)) + 9)
     censored = [*good[0][:5], Ratio(math.inf, 1.0)]
     found = present(ranking_of([censored, good[0], [], good[1], [Ratio(1.0, 0.0)] * 6], lowest=True))
     assert sorted(found.order) == [1, 3]
@@ -372,7 +372,7 @@ def test_one_candidate_is_the_best() -> None:
 def test_replications_that_not_all_have_are_not_looked_at() -> None:
     """A candidate that was simulated longer is compared on what all have."""
     values = np.random.default_rng(38).normal(size=(3, 20))
-    pairs = rows_of_test_ranking(values)
+    pairs = rows_of_candidates(values)
     assert ranking_of([pairs[0], pairs[1][:10], pairs[2]], lowest=False) == ranked(values[:, :10])
 
 

@@ -285,7 +285,7 @@ def points(use: str, varied: dict[str, Axis], **keys: Any) -> list[Point]:
     return found
 
 
-def labels_of_test_study_designs(point: Point) -> tuple[str, ...]:
+def labels_of_points(point: Point) -> tuple[str, ...]:
     """Return the labels of a point."""
     return tuple(value.label for value in point.values)
 
@@ -298,7 +298,7 @@ def shares(found: list[Point], axis: int) -> list[float]:
 def test_a_grid_is_the_product() -> None:
     """A grid has every combination once, the last axis fastest, each a cell of its own."""
     found = points("grid", axes(CHOSEN))
-    assert [labels_of_test_study_designs(point) for point in found] == list(itertools.product("xyz", "1234"))
+    assert [labels_of_points(point) for point in found] == list(itertools.product("xyz", "1234"))
     assert [point.cell for point in found] == list(range(12))
     assert {point.draw for point in found} == {0}
 
@@ -315,9 +315,7 @@ def test_draws_are_common_to_all_cells(use: str) -> None:
     assert all(cell == unknown[0] for cell in unknown)
     assert [draw for draw, *_ in unknown[0]] == list(range(26))
     assert (unknown[0][0][1].number, unknown[0][0][2].number) == (0.5, 3600)
-    assert all(
-        len({point.values[1:3] and labels_of_test_study_designs(point)[1:3] for point in cell}) == 1 for cell in cells
-    )
+    assert all(len({point.values[1:3] and labels_of_points(point)[1:3] for point in cell}) == 1 for cell in cells)
 
 
 def test_draws_are_spread() -> None:
@@ -330,21 +328,21 @@ def test_a_list_keeps_its_order() -> None:
     """Listed points come as they are written, and may come twice; keys may stand in any order."""
     rows: list[dict[str, Any]] = [{"b": 4, "a": "z"}, {"a": "x", "b": 1}, {"a": "z", "b": 4}, {"a": "y", "b": 2}]
     found = points("list", axes(CHOSEN), points=rows)
-    assert [labels_of_test_study_designs(point) for point in found] == [("z", "4"), ("x", "1"), ("z", "4"), ("y", "2")]
+    assert [labels_of_points(point) for point in found] == [("z", "4"), ("x", "1"), ("z", "4"), ("y", "2")]
 
 
 def test_one_at_a_time() -> None:
     """The center comes first; every other point differs from it in one axis: choices, ends, or quantiles."""
     found = points("one-at-a-time", axes(CHOSEN, UNKNOWN), low=0.1)
     center, *others = found
-    assert labels_of_test_study_designs(center) == ("y", "2", "0.5", "1 h")
+    assert labels_of_points(center) == ("y", "2", "0.5", "1 h")
     changed = [[i for i in range(4) if point.values[i].settings != center.values[i].settings] for point in others]
     assert changed == [[0], [0], [1], [1], [2], [2], [3], [3]]
-    assert [labels_of_test_study_designs(point)[place] for point, (place,) in zip(others, changed, strict=True)][
-        :6
-    ] == [*("x", "z", "1", "4", "0.1", "0.9")]
+    assert [labels_of_points(point)[place] for point, (place,) in zip(others, changed, strict=True)][:6] == [
+        *("x", "z", "1", "4", "0.1", "0.9")
+    ]
     based = points("one-at-a-time", axes(CHOSEN, UNKNOWN), base={"a": "x", "b": 4, "v": "2 h"})
-    assert labels_of_test_study_designs(based[0]) == ("x", "4", "0.5", "2 h")
+    assert labels_of_points(based[0]) == ("x", "4", "0.5", "2 h")
     assert len(based) == 1 + 2 + 1 + 2 + 2
 
 
@@ -386,7 +384,7 @@ def test_saltelli_swaps_one_axis_at_a_time() -> None:
 def test_choices_are_equally_likely() -> None:
     """A design that spreads points takes each of three choices equally often."""
     found = points("latin-hypercube", axes({"a": CHOSEN["a"]}), samples=30)
-    assert sorted(labels_of_test_study_designs(point)[0] for point in found) == ["x"] * 10 + ["y"] * 10 + ["z"] * 10
+    assert sorted(labels_of_points(point)[0] for point in found) == ["x"] * 10 + ["y"] * 10 + ["z"] * 10
 
 
 # The schema, the reference page and the guide of studies are true of the program.

@@ -251,7 +251,7 @@ STUDIES: dict[str, dict[str, Any]] = {
 }
 
 
-def study_of_test_study_inputs(folder: Path, **changes: Any) -> LoadedStudy:
+def study_with_files(folder: Path, **changes: Any) -> LoadedStudy:
     """Return a study of the scenario in a folder."""
     path = folder / "study.yaml"
     path.write_text(sim.dump({"name": "files", "scenario": "base.yaml", "replications": 2, **changes}))
@@ -283,7 +283,7 @@ def test_a_changed_file_changes_the_keys_of_the_points_that_read_it(
     folder: Path, name: str, file: str, changed: list[bool]
 ) -> None:
     """And of no others; its name does not matter."""
-    before = keys(study_of_test_study_inputs(folder, **STUDIES[name]))
+    before = keys(study_with_files(folder, **STUDIES[name]))
     (folder / file).write_text((folder / file).read_text() + "\n")  # an empty line changes nothing else
     after = keys(load_study(folder / "study.yaml"))
     assert [one != other for one, other in zip(before, after, strict=True)] == changed
@@ -294,7 +294,7 @@ def test_a_changed_file_changes_the_keys_of_the_points_that_read_it(
 @pytest.mark.parametrize("name", STUDIES)
 def test_files_go_along_with_the_folder_of_a_study(folder: Path, tmp_path: Path, name: str) -> None:
     """With their sources gone, and moved, it has the same keys and labels and can be simulated."""
-    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
+    loaded = study_with_files(folder, **STUDIES[name])
     told = [[value.label for value in point.values] for point in loaded.points()]
     with StudyFolder(tmp_path / "out", loaded) as found:
         simulate_all(loaded, found.journal)
@@ -332,7 +332,7 @@ def tasks_of(loaded: LoadedStudy) -> Iterator[tuple[Context, Task]]:
 
 def test_a_file_that_changes_while_it_is_played_makes_no_outcome(folder: Path) -> None:
     """Neither does another one of the same name on another machine: what came of it would be taken for the old one."""
-    context, task = list(tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"])))[1]
+    context, task = list(tasks_of(study_with_files(folder, **STUDIES["paths"])))[1]
     (folder / "wild.csv").write_text((folder / "calm.csv").read_text() + "\n")
     record = run_task(context, task)
     assert (record.status, record.rows, record.notes) == ("failed", {}, {})
@@ -343,9 +343,7 @@ def test_a_file_that_breaks_a_rule_is_an_answer(folder: Path) -> None:
     """A log of more nodes than there are, and one that is none, will be so the next time."""
     (folder / "calm.csv").write_text("unit,start,end\n" + "".join(f"n{unit},{unit},{unit + 1}\n" for unit in range(17)))
     (folder / "wild.csv").write_text("unit,start,end\nn1,9,5\n")
-    found = [
-        run_task(context, task) for context, task in tasks_of(study_of_test_study_inputs(folder, **STUDIES["paths"]))
-    ]
+    found = [run_task(context, task) for context, task in tasks_of(study_with_files(folder, **STUDIES["paths"]))]
     assert [record.status for record in found] == ["infeasible"] * 2
     assert "17 units" in found[0].reason
     assert "ends (5) before it starts (9)" in found[1].reason
@@ -361,7 +359,7 @@ def test_a_process_that_lives_on_sees_a_file_that_was_changed(folder: Path, name
     for other in (None, "wild.csv" if name == "log" else "two.json"):
         if other:
             shutil.copy(folder / other, file)
-        loaded = study_of_test_study_inputs(folder, vary={"spares.hot": {"choices": [1]}})
+        loaded = study_with_files(folder, vary={"spares.hot": {"choices": [1]}})
         ((context, task),) = tasks_of(loaded)
         content.append(run_task(context, task))
     assert [record.status for record in content] == ["ok", "ok"]
@@ -380,7 +378,7 @@ def test_what_scenarios_share_is_not_shared_with_an_earlier_graph(folder: Path) 
     assert len(set(sim.prepare(template.scenario()).packed_by)) == 2
 
 
-STUDY_TEST_STUDY_LOAD = """\
+BASE_STUDY = """\
 name: base
 scenario: s.yaml
 set:
@@ -402,7 +400,7 @@ DRAWN, DESIGN = RATE + "{distribution: ", "design: {use: "
 
 
 @pytest.fixture(autouse=True)
-def folder_of_test_study_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder of its own, beside a scenario."""
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(BASE, encoding="utf-8")
@@ -417,7 +415,7 @@ def loaded(changes: dict[int, str] | str = "", *options: str) -> LoadedStudy:
 
 def changed(changes: dict[int, str] | str) -> tuple[str, str]:
     """Return a study with some lines replaced, and the place where § stood in it."""
-    lines = STUDY_TEST_STUDY_LOAD.splitlines()
+    lines = BASE_STUDY.splitlines()
     for number, line in changes.items() if isinstance(changes, dict) else ():
         lines[number - 1] = line
     before, sign, after = (
@@ -697,15 +695,13 @@ def write_clusters() -> None:
     Path("clusters/b.yaml").write_text("extends: a.yaml\nnodes: 24\n", encoding="utf-8")
 
 
-def test_clusters_in_files_become_part_of_the_study(
-    monkeypatch: pytest.MonkeyPatch, folder_of_test_study_load: Path
-) -> None:
+def test_clusters_in_files_become_part_of_the_study(monkeypatch: pytest.MonkeyPatch, workplace: Path) -> None:
     """Files of clusters are meant from the folder of the study, are called by their names, and need not stay there."""
     write_clusters()
     assert complaints(CLUSTERS) == []
     monkeypatch.chdir("/")
-    study = load_study(folder_of_test_study_load / "study.yaml")
-    (folder_of_test_study_load / "clusters" / "a.yaml").unlink()
+    study = load_study(workplace / "study.yaml")
+    (workplace / "clusters" / "a.yaml").unlink()
     values = study.study.vary["cluster"].values("cluster")
     assert [value.label for value in values] == ["a", "b"]
     points = {point.values[0].label: point for point in study.points()}
@@ -839,7 +835,7 @@ def test_a_cluster_in_a_file_is_called_by_its_name() -> None:
 @pytest.mark.parametrize("name", ["paths", "mappings", "graphs", "everywhere"])
 def test_a_file_that_is_away_is_no_answer(folder: Path, tmp_path: Path, name: str) -> None:
     """While it is away its points fail, are found again all the same, and are simulated as soon as it is back."""
-    loaded = study_of_test_study_inputs(folder, **STUDIES[name])
+    loaded = study_with_files(folder, **STUDIES[name])
     file = folder / ("two.json" if name == "graphs" else "wild.csv")
     bad = 1 + (name == "everywhere")
     with Journal(tmp_path / "journal") as journal:

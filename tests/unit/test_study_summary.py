@@ -169,15 +169,15 @@ def test_every_point_can_run(name: str) -> None:
         assert sim.prepare(study.template.scenario(study.overrides(point))).jobs
 
 
-def outcome_of_test_study_summary(values: Any, metric: str = "ettr", draw: int = 0, **rest: Any) -> PointResult:
+def point_of(values: Any, metric: str = "ettr", draw: int = 0, **rest: Any) -> PointResult:
     """Return the outcome of a point with one value per replication."""
     return PointResult(Point(draw, 0, draw, ()), {metric: [Ratio(float(value), 1.0) for value in values]}, **rest)
 
 
 def cell(values: Any, drawn: Sequence[Any] = (), metric: str = "ettr", **rest: Any) -> Cell:
     """Return a cell: values at the center, and those of each draw."""
-    draws = [outcome_of_test_study_summary(row, metric, number) for number, row in enumerate(drawn, 1)]
-    return Cell(outcome_of_test_study_summary(values, metric, **rest), tuple(draws))
+    draws = [point_of(row, metric, number) for number, row in enumerate(drawn, 1)]
+    return Cell(point_of(values, metric, **rest), tuple(draws))
 
 
 def test_the_three_columns() -> None:
@@ -251,7 +251,7 @@ def test_the_band_needs_draws_that_all_have_a_mean() -> None:
     drawn = draws_of(values, np.linspace(0, 0.1, FEWEST_DRAWS))
     full = cell(values, drawn)
     infeasible = PointResult(Point(1, 0, 1, ()), trouble="does not fit")
-    censored = outcome_of_test_study_summary([*drawn[0][:9], math.inf])
+    censored = point_of([*drawn[0][:9], math.inf])
     whole = present(summary_of(full, "ettr"))
     assert whole.band90 == (pytest.approx(0.99 + 0.005), 1.0)
     for drawn_outcomes in (full.drawn[1:], (infeasible, *full.drawn[1:]), (censored, *full.drawn[1:])):
@@ -282,10 +282,7 @@ def test_predictive_mean_needs_all_draws() -> None:
     good = cell([1.0, 2.0], [[1.0, 2.0], [2.0, 3.0]])
     infeasible = PointResult(Point(1, 0, 1, ()), trouble="does not fit")
     assert predictive_mean(Cell(good.stated, (good.drawn[0], infeasible)), "ettr") is None
-    assert (
-        predictive_mean(Cell(good.stated, (good.drawn[0], outcome_of_test_study_summary([1.0, math.inf]))), "ettr")
-        is None
-    )
+    assert predictive_mean(Cell(good.stated, (good.drawn[0], point_of([1.0, math.inf]))), "ettr") is None
     assert predictive_mean(Cell(good.stated, good.drawn[:1]), "ettr") == (1.5, None, "")
 
 
@@ -375,6 +372,6 @@ def test_a_difference_needs_the_same_draws() -> None:
     high, low = cell([1.0] * 2, [[3.0, 3.5], [4.0, 4.1]], "cost"), cell([1.0] * 2, [[1.0, 1.5], [2.0, 2.1]], "cost")
     found = present(predictive_difference(high, low, "cost"))
     assert (found.mean, found.ci95, found.resolved) == (pytest.approx(2), pytest.approx((2, 2)), True)
-    censored = Cell(low.stated, (low.drawn[0], outcome_of_test_study_summary([1.0, math.inf], "cost")))
+    censored = Cell(low.stated, (low.drawn[0], point_of([1.0, math.inf], "cost")))
     for other in (Cell(low.stated, low.drawn[:1]), Cell(low.stated), censored):
         assert predictive_difference(high, other, "cost") is None

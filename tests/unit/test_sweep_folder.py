@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 # The document of a study has every number that its text and any report need, and says what is wrong with them.
 
-sweep_document_of_test_sweep_document = as_plain(sweep_document)
+plain_document = as_plain(sweep_document)
 
 against_sweep = of_plain(typed_against_sweep, SweepDocument)
 
@@ -101,7 +101,7 @@ def mark(table: StudyTable, number: int, **changes: Any) -> StudyTable:
 
 def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, table: StudyTable) -> None:
     """Every cell with its labels, numbers and summaries, every answer, and how to find them again; in plain JSON."""
-    content = sweep_document_of_test_sweep_document(loaded, table, command="ettrick sweep spares.yaml")
+    content = plain_document(loaded, table, command="ettrick sweep spares.yaml")
     assert [content[key] for key in ("study", "scenario", "seed", "currency")] == ["spares", "quickstart", 7, None]
     assert content["axes"]["spares.hot"] == {
         "title": "hot spares",
@@ -131,7 +131,7 @@ def test_counts_add_up(loaded: LoadedStudy, table: StudyTable) -> None:
     """Every point has one status; cells whose jobs did not finish, or whose precision was missed, count beside."""
     table = mark(table, 3, status="crashed", metrics={}, trouble="its process died 3 times")
     table = broken(table, 0, censored=2, precise=False, warnings=("a rack is unused",))
-    counts = sweep_document_of_test_sweep_document(loaded, table, command="")["counts"]
+    counts = plain_document(loaded, table, command="")["counts"]
     statuses = [counts[name] for name in ("ok", "infeasible", "failed", "crashed")]
     assert statuses == [3, 2, 0, 1]
     assert sum(statuses) == counts["points"] == counts["cells"] == 6
@@ -140,11 +140,9 @@ def test_counts_add_up(loaded: LoadedStudy, table: StudyTable) -> None:
 
 def test_points_that_cannot_run_are_an_answer_unless_none_can(loaded: LoadedStudy, table: StudyTable) -> None:
     """Two of six cells without room do not spoil the results; six of six do."""
-    assert against_sweep(sweep_document_of_test_sweep_document(loaded, table, command="")) == []
+    assert against_sweep(plain_document(loaded, table, command="")) == []
     nothing = table_of(loaded.study.vary, lambda where: {})
-    assert against_sweep(sweep_document_of_test_sweep_document(loaded, nothing, command="")) == [
-        "no point can run: no room for the job"
-    ]
+    assert against_sweep(plain_document(loaded, nothing, command="")) == ["no point can run: no room for the job"]
 
 
 def test_what_went_wrong_is_named(loaded: LoadedStudy, table: StudyTable) -> None:
@@ -152,7 +150,7 @@ def test_what_went_wrong_is_named(loaded: LoadedStudy, table: StudyTable) -> Non
     table = mark(table, 3, status="crashed", metrics={}, trouble="its process died 3 times")
     table = mark(table, 2, status="failed", metrics={}, trouble="ZeroDivisionError: division by zero")
     table = broken(table, 0, precise=False)
-    assert against_sweep(sweep_document_of_test_sweep_document(loaded, table, command="")) == [
+    assert against_sweep(plain_document(loaded, table, command="")) == [
         "point 3 crashed: its process died 3 times",
         "point 2 failed: ZeroDivisionError: division by zero",
         "the precision asked for was not reached in 1 of 6 cells",
@@ -493,7 +491,7 @@ PARQUET = {"results.parquet", "points.parquet"} if has_parquet() else set()
 
 
 @pytest.fixture
-def loaded_of_test_sweep_folder(tmp_path: Path) -> LoadedStudy:
+def six_points(tmp_path: Path) -> LoadedStudy:
     """Return a study of six points."""
     return study(tmp_path)
 
@@ -509,52 +507,52 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def start(path: Path, loaded_of_test_sweep_folder: LoadedStudy, **options: Any) -> tuple[str, ...]:
+def start(path: Path, six_points: LoadedStudy, **options: Any) -> tuple[str, ...]:
     """Open a folder for a study and leave it; return the notes."""
-    with StudyFolder(path, loaded_of_test_sweep_folder, **options) as folder:
+    with StudyFolder(path, six_points, **options) as folder:
         return folder.notes
 
 
-def finish(path: Path, loaded_of_test_sweep_folder: LoadedStudy, text: str = "{}") -> list[str]:
+def finish(path: Path, six_points: LoadedStudy, text: str = "{}") -> list[str]:
     """Put fabricated outcomes into a folder and write the results; return what was written."""
-    with StudyFolder(path, loaded_of_test_sweep_folder) as folder:
-        campaign = campaign_of(loaded_of_test_sweep_folder, folder.journal)
+    with StudyFolder(path, six_points) as folder:
+        campaign = campaign_of(six_points, folder.journal)
         for task in tasks_of(campaign):
             if task.key not in folder.journal:
                 folder.journal.add(fabricated(task))
         return folder.write(text, campaign, count, ("ratio",))
 
 
-def refused(path: Path, loaded_of_test_sweep_folder: LoadedStudy, **options: Any) -> str:
+def refused(path: Path, six_points: LoadedStudy, **options: Any) -> str:
     """Return why a folder does not take a study, in one line and without touching anything."""
     before = contents(path)
     with pytest.raises((FolderError, JournalError)) as caught:
-        StudyFolder(path, loaded_of_test_sweep_folder, **options)
+        StudyFolder(path, six_points, **options)
     assert contents(path) == before
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_a_new_folder_says_what_it_holds(path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
+def test_a_new_folder_says_what_it_holds(path: Path, six_points: LoadedStudy) -> None:
     """A nested path is made; which study it is, of which scenario, is there before anything is simulated."""
-    assert start(path, loaded_of_test_sweep_folder, shard="3/16") == ()
+    assert start(path, six_points, shard="3/16") == ()
     assert set(contents(path)) == STARTED
     worded = json.loads((path / "study.json").read_text())
     assert {**worded, "model": ""} == {
         "name": "fabricated",
-        "digest": loaded_of_test_sweep_folder.digest,
+        "digest": six_points.digest,
         "model": "",
         "shard": "3/16",
     }
     assert (path / "journal.jsonl").read_bytes() == b""
 
 
-def test_the_same_study_goes_on_with_what_is_there(path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
+def test_the_same_study_goes_on_with_what_is_there(path: Path, six_points: LoadedStudy) -> None:
     """Also one with other values, metrics, questions or replications: it has other points, not other keys."""
-    finish(path, loaded_of_test_sweep_folder)
+    finish(path, six_points)
     journal = (path / "journal.jsonl").read_bytes()
     changed = {"interval": {"path": "checkpoint.tiers.0.interval", "choices": ["1 h", "2 h"]}}
-    for other in (loaded_of_test_sweep_folder, study(path.parent, vary=changed, metrics=["mtti"], replications=40)):
+    for other in (six_points, study(path.parent, vary=changed, metrics=["mtti"], replications=40)):
         with StudyFolder(path, other) as folder:
             assert folder.notes == ()
             assert len(folder.journal) == 12
@@ -566,9 +564,9 @@ def test_the_same_study_goes_on_with_what_is_there(path: Path, loaded_of_test_sw
         assert [task.key in folder.journal for task in tasks_of(alone)] == [False, False], "spares.hot is another path"
 
 
-def test_another_study_is_refused(path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path) -> None:
+def test_another_study_is_refused(path: Path, six_points: LoadedStudy, tmp_path: Path) -> None:
     """The line says which one is there and what would help, which does help."""
-    finish(path, loaded_of_test_sweep_folder)
+    finish(path, six_points)
     other = study(tmp_path, name="other")
     assert refused(path, other) == ("holds the study 'fabricated', not 'other'; name another folder or add --overwrite")
     assert start(path, other, overwrite=True) == ()
@@ -587,15 +585,15 @@ def test_another_study_is_refused(path: Path, loaded_of_test_sweep_folder: Loade
     ],
 )
 def test_what_is_no_study_is_refused_unless_told_to_overwrite(
-    tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy, files: dict[str, str], worded: str
+    tmp_path: Path, six_points: LoadedStudy, files: dict[str, str], worded: str
 ) -> None:
     """The line names what is there; a folder that somebody else uses is not taken by mistake."""
     path = tmp_path / "out"
     path.mkdir()
     for name, content in files.items():
         (path / name).write_text(content)
-    assert refused(path, loaded_of_test_sweep_folder) == f"{worded}; name another folder or add --overwrite"
-    start(path, loaded_of_test_sweep_folder, overwrite=True)
+    assert refused(path, six_points) == f"{worded}; name another folder or add --overwrite"
+    start(path, six_points, overwrite=True)
     assert set(contents(path)) == STARTED | {name for name in files if name.endswith(".txt") or name == "x"}
 
 
@@ -604,44 +602,36 @@ def test_what_is_no_study_is_refused_unless_told_to_overwrite(
     [("1/4", "1/4", True), ("1/4", "2/4", False), ("1/4", None, True), (None, "1/4", True), ("1/2", "1/4", False)],
 )
 def test_each_shard_has_a_folder_of_its_own(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, first: str | None, second: str | None, is_taken: bool
+    path: Path, six_points: LoadedStudy, first: str | None, second: str | None, is_taken: bool
 ) -> None:
     """On some file systems two machines could not keep out of each other's way; the whole study goes anywhere."""
-    start(path, loaded_of_test_sweep_folder, shard=first)
+    start(path, six_points, shard=first)
     if is_taken:
-        start(path, loaded_of_test_sweep_folder, shard=second)
+        start(path, six_points, shard=second)
     else:
-        assert (
-            refused(path, loaded_of_test_sweep_folder, shard=second)
-            == f"holds shard {first}; each shard needs a folder of its own"
-        )
+        assert refused(path, six_points, shard=second) == f"holds shard {first}; each shard needs a folder of its own"
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_folder_in_use_is_refused(path: Path, loaded_of_test_sweep_folder: LoadedStudy, overwrite: bool) -> None:
+def test_a_folder_in_use_is_refused(path: Path, six_points: LoadedStudy, overwrite: bool) -> None:
     """Nobody writes to it, nor throws anything away, while another program is at work there."""
-    finish(path, loaded_of_test_sweep_folder)
-    with StudyFolder(path, loaded_of_test_sweep_folder):
-        assert (
-            refused(path, loaded_of_test_sweep_folder, overwrite=overwrite)
-            == "is in use: another program is writing to it"
-        )
-    start(path, loaded_of_test_sweep_folder)
+    finish(path, six_points)
+    with StudyFolder(path, six_points):
+        assert refused(path, six_points, overwrite=overwrite) == "is in use: another program is writing to it"
+    start(path, six_points)
 
 
-def test_a_file_is_no_folder(tmp_path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
+def test_a_file_is_no_folder(tmp_path: Path, six_points: LoadedStudy) -> None:
     """Neither the folder itself nor one around it may be a file."""
     file = tmp_path / "file"
     file.touch()
     for path in (file, file / "deep"):
-        assert refused(path, loaded_of_test_sweep_folder) == f"{file} is a file, not a folder"
+        assert refused(path, six_points) == f"{file} is a file, not a folder"
 
 
-def test_outcomes_that_do_not_count_any_more_are_told(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, tmp_path: Path
-) -> None:
+def test_outcomes_that_do_not_count_any_more_are_told(path: Path, six_points: LoadedStudy, tmp_path: Path) -> None:
     """Of another seed, another scenario, or another version: they stay, have other keys, and a note says so."""
-    finish(path, loaded_of_test_sweep_folder)
+    finish(path, six_points)
     worded = "the outcomes of another scenario or seed in journal.jsonl are kept, and do not count"
     other = study(tmp_path, seed=7)
     with StudyFolder(path, other) as folder:
@@ -655,42 +645,38 @@ def test_outcomes_that_do_not_count_any_more_are_told(
     assert note == "the outcomes of another version of the simulator in journal.jsonl are kept, and do not count"
 
 
-def test_overwriting_throws_away_what_a_study_left_and_nothing_else(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy
-) -> None:
+def test_overwriting_throws_away_what_a_study_left_and_nothing_else(path: Path, six_points: LoadedStudy) -> None:
     """Files of the user's, also those whose names are nearly ours, and folders stay; a piece of a file does not."""
-    finish(path, loaded_of_test_sweep_folder)
+    finish(path, six_points)
     foreign = {"notes.txt", "input-mine.csv", "results.csv.bak", "plots/points.csv", "Run.json"}
     ours = {".run.json.unfinished", "input-0123456789ab.csv"}
     (path / "plots").mkdir()
     for name in foreign | ours:
         (path / name).write_text(name)
-    start(path, loaded_of_test_sweep_folder, overwrite=True)
+    start(path, six_points, overwrite=True)
     assert set(contents(path)) == STARTED | foreign
     with Journal(path / "journal.jsonl") as journal:
         assert len(journal) == 0
     assert all((path / name).read_text() == name for name in foreign)
 
 
-def test_a_new_folder_that_cannot_be_filled_is_not_there(path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
+def test_a_new_folder_that_cannot_be_filled_is_not_there(path: Path, six_points: LoadedStudy) -> None:
     """Nor is what was made around it; the error is a line."""
     around = path.parents[2]
     before = sorted(around.rglob("*"))
     with files_of_at_most(100), pytest.raises(FolderError, match=r"^cannot be written \([^\n]+\)$"):
-        StudyFolder(path, loaded_of_test_sweep_folder)
+        StudyFolder(path, six_points)
     assert sorted(around.rglob("*")) == before
-    start(path, loaded_of_test_sweep_folder)
+    start(path, six_points)
 
 
 @pytest.mark.parametrize("room", [500, 5_000, 20_000], ids=["summaries", "rows", "nearly all"])
-def test_a_full_disk_at_the_end_leaves_what_was_there(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, room: int
-) -> None:
+def test_a_full_disk_at_the_end_leaves_what_was_there(path: Path, six_points: LoadedStudy, room: int) -> None:
     """Results of an earlier run, all of them or none, and no pieces; they are written when there is room again."""
-    finish(path, loaded_of_test_sweep_folder, '{"first": 1}')
+    finish(path, six_points, '{"first": 1}')
     before = contents(path)
-    with StudyFolder(path, loaded_of_test_sweep_folder) as folder:
-        campaign = campaign_of(loaded_of_test_sweep_folder, folder.journal)
+    with StudyFolder(path, six_points) as folder:
+        campaign = campaign_of(six_points, folder.journal)
         with files_of_at_most(room), pytest.raises(FolderError, match=r"^cannot be written \([^\n]+\)$"):
             folder.write("x" * 30_000, campaign, count, ("ratio",))
         assert contents(path) == before
@@ -698,9 +684,9 @@ def test_a_full_disk_at_the_end_leaves_what_was_there(
     assert contents(path) == before | {"run.json": b'{"second": 2}\n'}
 
 
-def test_results_are_written_and_named(path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
+def test_results_are_written_and_named(path: Path, six_points: LoadedStudy) -> None:
     """Both tables, as Parquet too where that is possible, and the document, which comes last."""
-    names = finish(path, loaded_of_test_sweep_folder, '{"answer": 42}')
+    names = finish(path, six_points, '{"answer": 42}')
     assert set(names) == TABLES | PARQUET | {"run.json"}
     assert names[-1] == "run.json"
     assert set(contents(path)) == STARTED | set(names)
@@ -709,36 +695,34 @@ def test_results_are_written_and_named(path: Path, loaded_of_test_sweep_folder: 
 
 
 def test_no_parquet_of_an_earlier_run_stays_beside_new_tables(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, monkeypatch: pytest.MonkeyPatch
+    path: Path, six_points: LoadedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the extra there are the tables alone, and nothing that could be taken for their copy."""
-    start(path, loaded_of_test_sweep_folder)
+    start(path, six_points)
     for name in ("results.parquet", "points.parquet"):
         (path / name).write_bytes(b"old")
     monkeypatch.setattr(module, "has_parquet", lambda: False)
-    assert set(finish(path, loaded_of_test_sweep_folder)) == TABLES | {"run.json"}
+    assert set(finish(path, six_points)) == TABLES | {"run.json"}
     assert set(contents(path)) == STARTED | TABLES | {"run.json"}
 
 
 @pytest.mark.parametrize("name", ["sensitivity.json", "optimize.json"])
-def test_other_documents_of_a_study_are_kept_beside_its_results(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy, name: str
-) -> None:
+def test_other_documents_of_a_study_are_kept_beside_its_results(path: Path, six_points: LoadedStudy, name: str) -> None:
     """Whole or not at all, and thrown away with the rest."""
-    with StudyFolder(path, loaded_of_test_sweep_folder) as folder:
+    with StudyFolder(path, six_points) as folder:
         folder.keep(name, "{}")
         with files_of_at_most(10), pytest.raises(FolderError, match="cannot be written"):
             folder.keep(name, "x" * 100)
     assert contents(path)[name] == b"{}\n"
     assert set(contents(path)) == STARTED | {name}
-    start(path, loaded_of_test_sweep_folder, overwrite=True)
+    start(path, six_points, overwrite=True)
     assert set(contents(path)) == STARTED
 
 
-def keys(loaded_of_test_sweep_folder: LoadedStudy, folder: Path) -> list[str]:
+def keys(six_points: LoadedStudy, folder: Path) -> list[str]:
     """Return the keys of all tasks of a study."""
     with Journal(folder / "any.journal") as journal:
-        return [task.key for task in tasks_of(campaign_of(loaded_of_test_sweep_folder, journal))]
+        return [task.key for task in tasks_of(campaign_of(six_points, journal))]
 
 
 def moved(path: Path, target: Path) -> LoadedStudy:
@@ -799,22 +783,20 @@ def test_what_a_scenario_extends_and_reads_goes_along(
     assert (keys(again, tmp_path), [scenario_digest(again.scenario(point)) for point in again.points()]) == expected
 
 
-def test_a_study_that_is_read_from_its_folder_goes_on_there(
-    path: Path, loaded_of_test_sweep_folder: LoadedStudy
-) -> None:
+def test_a_study_that_is_read_from_its_folder_goes_on_there(path: Path, six_points: LoadedStudy) -> None:
     """Every file of it stays as it was to the last byte."""
-    finish(path, loaded_of_test_sweep_folder)
+    finish(path, six_points)
     before = contents(path)
     assert start(path, load_study(path / "study.resolved.yaml")) == ()
     assert contents(path) == before
 
 
-def test_the_page_names_every_file_and_every_column(path: Path, loaded_of_test_sweep_folder: LoadedStudy) -> None:
+def test_the_page_names_every_file_and_every_column(path: Path, six_points: LoadedStudy) -> None:
     """Each has a row, and no row names what is not there."""
     page = (Path(__file__).parents[2] / "docs" / "reference" / "study-folder.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| ")]
     named = {word for row in rows for word in re.findall("`([^`]+)`", row)} - {"results", "points"}
-    finish(path, loaded_of_test_sweep_folder)
+    finish(path, six_points)
     metrics = {"plain", "ratio", "rare", "late", "some"}
     columns = set()
     for name in TABLES:
@@ -822,11 +804,10 @@ def test_the_page_names_every_file_and_every_column(path: Path, loaded_of_test_s
             first, dot, last = column.rpartition(".")
             kind = (
                 "<axis>"
-                if (first or column) in loaded_of_test_sweep_folder.study.vary
-                or column in loaded_of_test_sweep_folder.study.vary
+                if (first or column) in six_points.study.vary or column in six_points.study.vary
                 else "<metric>"
             )
-            is_own = column in loaded_of_test_sweep_folder.study.vary or column in metrics
+            is_own = column in six_points.study.vary or column in metrics
             columns.add(kind if is_own else f"{kind}{dot}{last}" if dot else column)
     assert named == columns | set(contents(path)) | {"sensitivity.json", "optimize.json"}
 

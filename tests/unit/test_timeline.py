@@ -33,7 +33,7 @@ from tests.unit.test_job_failures import spike
 # ----------------------------------------
 # What one replication writes down of itself agrees with its ledger, and writing it down changes nothing.
 
-STEPPING_TEST_ENGINE_TIMELINE = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
+STEPS = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
 
 WAITING = (
     Bucket.DETECTION,
@@ -140,9 +140,9 @@ def test_spans_add_up_to_the_ledger(recovery: str, replication: int) -> None:
         ledger = job.buckets / job.gpus
         for bucket in WAITING:
             assert found[bucket] == pytest.approx(ledger[bucket], abs=1e-6), bucket.name
-        stepped = sum(found[bucket] for bucket in (*STEPPING_TEST_ENGINE_TIMELINE, Bucket.CHECKPOINT_STALL))
+        stepped = sum(found[bucket] for bucket in (*STEPS, Bucket.CHECKPOINT_STALL))
         assert stepped == pytest.approx(sum(ledger[bucket] for bucket in WHILE_STEPPING), abs=1e-6)
-        assert set(found) <= {*WAITING, *STEPPING_TEST_ENGINE_TIMELINE, Bucket.CHECKPOINT_STALL}
+        assert set(found) <= {*WAITING, *STEPS, Bucket.CHECKPOINT_STALL}
 
 
 @cases(("recovery", "replication"), CASES)
@@ -230,7 +230,7 @@ def test_these_cases_are_not_quiet() -> None:
         buckets |= {span.bucket for span in result.timeline.spans}
         groups |= {span.group for span in result.timeline.spans}
         assert sum(result.jobs[0].interruptions.values()) > 10
-    assert {*WAITING, *STEPPING_TEST_ENGINE_TIMELINE, Bucket.CHECKPOINT_STALL} - {Bucket.MAINTENANCE} <= buckets
+    assert {*WAITING, *STEPS, Bucket.CHECKPOINT_STALL} - {Bucket.MAINTENANCE} <= buckets
     assert max(groups) >= 4
 
 
@@ -335,7 +335,7 @@ ELASTIC: dict[str, Any] = {
 
 TWO = [{**report_sample.SMALL["jobs"][0], "name": name, "gpus": gpus} for name, gpus in (("one", 56), ("two", 48))]
 
-CASES_TEST_TIMELINE: dict[str, dict[str, Any]] = {
+SCENARIOS: dict[str, dict[str, Any]] = {
     "rigid": {},
     "requeued": {"recovery": {"use": "full-restart", "initialize": "3 min"}},
     "elastic": ELASTIC,
@@ -365,7 +365,7 @@ CASES_TEST_TIMELINE: dict[str, dict[str, Any]] = {
 }
 
 
-def played_of_test_timeline(**changes: Any) -> tuple[sim.Prepared, sim.Result]:
+def written_down(**changes: Any) -> tuple[sim.Prepared, sim.Result]:
     """Return a scenario and its first replication with everything that is written down."""
     prepared = report_sample.prepare(**changes)
     return prepared, sim.run(prepared, 0, keeps_log=True, keeps_timeline=True)
@@ -373,7 +373,7 @@ def played_of_test_timeline(**changes: Any) -> tuple[sim.Prepared, sim.Result]:
 
 def by_hand() -> tuple[sim.Prepared, sim.Result]:
     """Return an elastic scenario with a timeline made by hand: replica 2 is away from 100 s to 400 s."""
-    prepared, result = played_of_test_timeline(**ELASTIC, failures=[])
+    prepared, result = written_down(**ELASTIC, failures=[])
     timeline = Timeline(
         spans=(
             PhaseSpan(0, 0, Bucket.INITIALIZE, 0.0, 30.0, 0),
@@ -559,10 +559,10 @@ def test_a_file_is_compressed_by_its_name_and_the_same_each_time(tmp_path: Path)
     assert packed[4:8] == bytes(4)
 
 
-@cases("name", CASES_TEST_TIMELINE)
+@cases("name", SCENARIOS)
 def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
     """Whatever a scenario does, its timeline is well formed and ends with the accounting window."""
-    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
+    prepared, result = written_down(**SCENARIOS[name])
     events = check_format(chrome_trace(prepared, result))
     used = {event["tid"] for event in events if event["ph"] == "X"}
     named = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -571,10 +571,10 @@ def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
     assert last <= round(float(result.edges[-1]) * 1e6)
 
 
-@cases("name", CASES_TEST_TIMELINE)
+@cases("name", SCENARIOS)
 def test_counters_add_up(name: str) -> None:
     """Nodes down over time are the node-seconds of outages, GPUs that step the time of stepping, tokens those kept."""
-    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
+    prepared, result = written_down(**SCENARIOS[name])
     events = chrome_trace(prepared, result)["traceEvents"]
     end = float(result.edges[-1])
     down = integral(counter(events, "nodes down", pid_of(events, "cluster")), end)
@@ -594,7 +594,7 @@ def test_nodes_are_in_their_scale_up_domains() -> None:
     """Where several nodes make a scale-up domain, they are shown by it and not by rack."""
     names = [
         event["args"]["name"]
-        for event in chrome_trace(*played_of_test_timeline(**CASES_TEST_TIMELINE["domains"]))["traceEvents"]
+        for event in chrome_trace(*written_down(**SCENARIOS["domains"]))["traceEvents"]
         if event["name"] == "process_name"
     ]
     assert any(name.startswith("scale-up domain ") for name in names)

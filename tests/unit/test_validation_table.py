@@ -35,7 +35,7 @@ markdown = of_plain(record.markdown, ValidateDocument)
 
 format_validation = of_plain(typed_format_validation, ValidateDocument)
 
-against_of_test_validation_page = of_plain(against, ValidateDocument)
+complaints_of = of_plain(against, ValidateDocument)
 
 cells_of = of_plain(typed_cells_of, ValidationRow)
 
@@ -137,7 +137,7 @@ def of_rows(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_the_reference_page_is_what_the_recorded_run_gives(recorded: dict[str, Any]) -> None:
     """The page is written from the recorded run (make validation-page), in which no row fails."""
     assert (record.REFERENCE / "validation.md").read_text(encoding="utf-8") == markdown(recorded)
-    assert against_of_test_validation_page(recorded) == []
+    assert complaints_of(recorded) == []
 
 
 def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
