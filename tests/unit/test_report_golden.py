@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from typing import Any
 
 import pytest
 
@@ -24,5 +26,18 @@ def test_golden_reports(name: str) -> None:
     left = set() if name == "run" else OF_A_RUN
     report = build.report_of(results(name))
     kept = tuple(section for section in report.sections if section.key not in COMMON | left)
-    text = markdown.write(dataclasses.replace(report, sections=kept, footer=())).decode()
-    golden.compare(f"report-{name}.md", text)
+    report = dataclasses.replace(report, sections=kept, footer=())
+    rows = [
+        f"    {picture.key}.{field}: {json.dumps(rounded(value), ensure_ascii=False)}"
+        for picture in report.pictures.values()
+        for field, value in picture.chart._asdict().items()
+    ]
+    data = "\n".join(["# What its pictures draw", "", *rows, ""])
+    golden.compare(f"report-{name}.md", f"{markdown.write(report).decode()}\n{data}")
+
+
+def rounded(value: Any) -> Any:
+    """Return what a picture draws with six digits."""
+    if isinstance(value, tuple | list):
+        return [rounded(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
