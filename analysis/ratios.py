@@ -382,7 +382,7 @@ class TargetResult(NamedTuple):
 
 def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of all targets together, as `Metric.together` says, and of each."""
-    rows = {target.name: _target_metrics(target, kept(prepared, target, result)) for target in prepared.targets}
+    rows = {plan.name: _target_metrics(plan, target_result(prepared, plan, result)) for plan in prepared.targets}
     metrics: dict[str, Ratio] = {}
     for name in metrics_of("target"):
         shares = [row[name] for row in rows.values() if name in row]
@@ -392,7 +392,7 @@ def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     return metrics
 
 
-def kept(prepared: Prepared, target: TargetPlan, result: Result) -> TargetResult:
+def target_result(prepared: Prepared, target: TargetPlan, result: Result) -> TargetResult:
     """Return what a target came to, window by window; one that the run did not reach the end of is none."""
     columns = _target_columns(target, result)
     width = window_width(prepared.horizon, prepared.windows)

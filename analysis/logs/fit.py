@@ -16,7 +16,7 @@ from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusteringVerd
 from ettrick.analysis.logs.events import Blame, History, Incidents, largest
 from ettrick.analysis.logs.tables import NoModelError, utc
 from ettrick.analysis.logs.training import WEEK, summary
-from ettrick.analysis.results import fitted as found
+from ettrick.analysis.results import fitted as summaries
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ NOT_KNOWN = (
 class FittedModel:
     """The document, and what else is needed to write a model: its parameters, and joint draws of them."""
 
-    document: found.FitDocument
+    document: summaries.FitDocument
     history: History
     verdict: ClusteringVerdict
     draws: list[Clustering]
@@ -87,7 +87,7 @@ def fit(
     wide = spread(history, outages, 1.0)
     total = estimate.rate(len(outages) / wide, up / wide)
     causes, shares = _causes(history, single, verdict, up, rules, wide)
-    document = found.FitDocument(
+    document = summaries.FitDocument(
         format=1, name=name, **_watched(history), **_read(tables), node_days_up=up, outages=len(outages),
         rate=estimated(total, 1000), causes=causes, unseen=_unseen(rules, outages, up),
         unknown_texts=_unknown(outages), repair=_repair(history, single),
@@ -167,10 +167,10 @@ def _spells(history: History, *, has_incidents: bool) -> tuple[UpTimes, bool]:
     return (relapsing, True) if with_ > without else (spells, False)
 
 
-def estimated(value: Estimate, size: float = 1.0) -> found.Estimated:
+def estimated(value: Estimate, size: float = 1.0) -> summaries.Estimated:
     """Return an estimate for the document, null for what has no bound."""
     best, low, high = (x * size if math.isfinite(x) else None for x in value)
-    return found.Estimated(value=best, low=low, high=high)
+    return summaries.Estimated(value=best, low=low, high=high)
 
 
 def _more_than_chance(together: Incidents) -> bool:
@@ -180,19 +180,19 @@ def _more_than_chance(together: Incidents) -> bool:
     return float(pdtrc(len(together.groups) - 1, max(together.by_chance, 1e-12))) < 0.01
 
 
-def file_read(source: LogFile) -> found.FileRead:
+def file_read(source: LogFile) -> summaries.FileRead:
     """Return what a file was, for the document."""
     first, last = (utc(moment) if math.isfinite(moment) else None for moment in (source.first, source.last))
-    return found.FileRead(
+    return summaries.FileRead(
         file=source.file, kind=source.kind, lines=source.lines, rows=source.rows, first=first, last=last,
         columns=source.columns,
     )  # fmt: skip
 
 
-def dropped_rows(tables: Tables) -> list[found.DroppedRows]:
+def dropped_rows(tables: Tables) -> list[summaries.DroppedRows]:
     """Return what was not used, for the document."""
     return [
-        found.DroppedRows(file=r.source, rule=r.rule, number=r.number, first=r.first, last=r.last, sort=r.sort)
+        summaries.DroppedRows(file=r.source, rule=r.rule, number=r.number, first=r.first, last=r.last, sort=r.sort)
         for r in tables.dropped
     ]
 
@@ -279,7 +279,7 @@ def spread(history: History, events: Sequence[NodeEvent], few: float) -> float:
 
 def _causes(
     history: History, single: Sequence[NodeEvent], verdict: ClusteringVerdict, up: float, rules: Rules, wide: float
-) -> tuple[list[found.CauseSummary], NDArray[np.float64]]:
+) -> tuple[list[summaries.CauseSummary], NDArray[np.float64]]:
     """Return all causes, the most frequent first, and the events by which the background rate divides among them."""
     names = [name for name, _ in Counter(event.cause for event in history.outages).most_common()]
     single_of = Counter(event.cause for event in single)
@@ -292,7 +292,7 @@ def _causes(
         alone = [event for event in events if event.incident < 0]
         is_counted, width = counts[at] >= FEW, spread(history, events, wide)
         result.append(
-            found.CauseSummary(
+            summaries.CauseSummary(
                 name=name, fault=rules.causes.get(name, "host"),
                 events=len(events), in_incidents=len(events) - len(alone),
                 rate=estimated(estimate.rate(len(events) / width, up / width), 1000), background=float(background[at]),
@@ -313,16 +313,16 @@ def _shares(counts: NDArray[np.float64], up: float) -> NDArray[np.float64]:
     return np.where(counts < FEW, pooled, counts)
 
 
-def _repair(history: History, events: Sequence[NodeEvent]) -> found.LawSummary | None:
+def _repair(history: History, events: Sequence[NodeEvent]) -> summaries.LawSummary | None:
     """Return the law of the repair times of outages; ``None`` where nothing is known of them."""
     if not history.has_ends:
         return None
     times = np.array([history.until(event) - event.t for event in events])
     done = np.array([not math.isnan(event.t_end) for event in events], dtype=np.bool_)
-    return duration_found(times, done)
+    return duration_summary(times, done)
 
 
-def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found.LawSummary | None:
+def duration_summary(times: NDArray[np.float64], done: NDArray[np.bool_]) -> summaries.LawSummary | None:
     """Return the law of durations [s]; ``None`` with fewer than two that are complete.
 
     Where the mean of a log-normal law is far from the measured one, which sets the time that nodes are away, its sigma
@@ -354,7 +354,7 @@ def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found
         laws = [lognormal_law(3600 * median, sigma) for _, median, sigma in parts]
         weighted = zip((weight, round(1 - weight, 4)), laws, strict=True)
         content = {"use": "mixture", "parts": [{"weight": share, "law": part} for share, part in weighted]}
-    return found.LawSummary(
+    return summaries.LawSummary(
         law=content, events=int(done.sum()), open=int((~done).sum()), median_s=3600 * float(np.median(complete)),
         median=estimated(estimate.median(np.where(done, times, np.inf))),
         mean_s=3600 * mean, method=method,
@@ -376,22 +376,22 @@ def duration(seconds: float) -> str:
 
 def curve(
     x: NDArray[np.float64], function: Callable[[Data], NDArray[np.float64]], data: Data, drawn: Iterable[Data]
-) -> found.CurveSummary:
+) -> summaries.CurveSummary:
     """Return a curve of the data beside its range in simulated data."""
     low, high = np.quantile([function(simulation) for simulation in drawn], [0.025, 0.975], axis=0)
-    return found.CurveSummary(x=x.tolist(), y=function(data).tolist(), low=low.tolist(), high=high.tolist())
+    return summaries.CurveSummary(x=x.tolist(), y=function(data).tolist(), low=low.tolist(), high=high.tolist())
 
 
 # Incidents, clustering, trend.
 
 
-def _incidents(history: History, together: Incidents, *, used: bool, relapse: bool) -> found.IncidentsSummary:
+def _incidents(history: History, together: Incidents, *, used: bool, relapse: bool) -> summaries.IncidentsSummary:
     sizes = Counter(len({history.outages[at].node for at in group}) for group in together.groups)
     delays = [history.outages[at].t - history.outages[group[0]].t for group in together.groups for at in group]
     events = [history.outages[at] for group in together.groups for at in group]
     time = together.domains * (history.end - history.start) / DAY
     count = max(len(together.groups) - together.by_chance, 0.0)
-    return found.IncidentsSummary(
+    return summaries.IncidentsSummary(
         part=together.part, domains=together.domains, events=len(together.groups), nodes=len(events),
         by_chance=together.by_chance, used=used, relapse=relapse,
         rate=estimated(estimate.rate(count, time), 1000),
@@ -425,17 +425,17 @@ _PARAMETERS = {
 
 def _clustering(
     verdict: ClusteringVerdict, draws: Sequence[Clustering], model: ClusterModel, lasting: Estimate
-) -> found.ClusteringSummary:
+) -> summaries.ClusteringSummary:
     parameters = {}
     for name, (key, size) in _PARAMETERS.items():
         value = getattr(verdict.chosen, key)
         if value:
             low, high = np.quantile([getattr(draw, key) for draw in draws], [0.025, 0.975])
             parameters[name] = estimated(Estimate(value, float(low), float(high)), size)
-    return found.ClusteringSummary(
+    return summaries.ClusteringSummary(
         events=model.events,
         fits={
-            name: found.ClusteringFit(
+            name: summaries.ClusteringFit(
                 log_likelihood=fit.log_likelihood, aic=fit.aic,
                 **{name: size * getattr(fit, key) for name, (key, size) in _PARAMETERS.items()},
             )
@@ -449,7 +449,7 @@ def _clustering(
     )  # fmt: skip
 
 
-def _trend(history: History) -> found.TrendSummary | None:
+def _trend(history: History) -> summaries.TrendSummary | None:
     """Return trend, dispersion and changes of the rate; over exposure, so that a growing fleet is no trend."""
     if len(history.outages) < SOME:
         return None
@@ -460,7 +460,7 @@ def _trend(history: History) -> found.TrendSummary | None:
     total = exposure_until(history, np.array([history.end]))[0]
     fitted = estimate.trend(np.maximum(lived, total * 1e-9), total, spreads["week"])
     changes = estimate.changes(*_windows(history, moments, WEEK), spreads["week"])
-    return found.TrendSummary(
+    return summaries.TrendSummary(
         exponent=estimated(fitted.exponent),
         significant=not fitted.exponent.low <= 1 <= fitted.exponent.high,
         dispersion=spreads,
@@ -474,8 +474,8 @@ def _trend(history: History) -> found.TrendSummary | None:
     )  # fmt: skip
 
 
-def _onsets(history: History) -> list[str]:
-    """Return since when single causes come at another rate, where chance does not explain it.
+def _onsets(history: History) -> Iterator[str]:
+    """Yield since when single causes come at another rate, where chance does not explain it.
 
     Outages of one incident count once, and so do those of a node within a week: a repair that did not hold is no rate.
     """
@@ -486,7 +486,6 @@ def _onsets(history: History) -> list[str]:
         if event.t - last.get(unit, -math.inf) > WEEK:
             causes[event.cause].append(event.t)
         last[unit] = event.t
-    result = []
     for cause, moments in causes.items():
         counts, exposure = _windows(history, np.array(moments), DAY)
         change = estimate.rate_change(counts, exposure, 7)
@@ -494,11 +493,10 @@ def _onsets(history: History) -> list[str]:
             begin = history.start + change.at * DAY
             if change.after > change.before:  # the first of more of them has a date whichever day the window begins
                 begin = min(moment for moment in (*moments, math.inf) if moment >= begin)
-            result.append(
+            yield (
                 f"{cause}: {PER * change.before:.2g} per 1000 node-days before {utc(begin)[:10]}, "
                 f"{PER * change.after:.2g} since; the window has two rates of this cause"
             )
-    return result
 
 
 def _windows(
@@ -520,7 +518,7 @@ def exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[np
     return total
 
 
-def _detection(outages: Sequence[NodeEvent]) -> found.LawSummary | None:
+def _detection(outages: Sequence[NodeEvent]) -> summaries.LawSummary | None:
     """Return the law of the time from the first line of the kernel to the outage."""
     # A poll says when it looked, and no more; codes of the kernel that stand for outages have no other moment.
     direct = [event for event in outages if not event.is_fault and event.source not in ("prometheus", "nodes")]
@@ -528,7 +526,7 @@ def _detection(outages: Sequence[NodeEvent]) -> found.LawSummary | None:
     if len(lags) < FEW:
         return None
     values = np.quantile(lags, (np.arange(20) + 0.5) / 20) if len(lags) > 20 else np.sort(lags)
-    return found.LawSummary(
+    return summaries.LawSummary(
         law={"use": "empirical", "values": [duration(max(value, 0.1)) for value in values]}, events=len(lags),
         median_s=float(np.median(lags)), median=estimated(estimate.median(lags)),
         mean_s=float(lags.mean()), method="quantiles of the measured ones",
@@ -538,17 +536,17 @@ def _detection(outages: Sequence[NodeEvent]) -> found.LawSummary | None:
 # Jobs.
 
 
-def _attribution(tables: Tables, blame: Blame) -> found.AttributionSummary | None:
+def _attribution(tables: Tables, blame: Blame) -> summaries.AttributionSummary | None:
     if not tables.attempts:
         return None
     big = largest(tables.attempts)
     days = sum(a.elapsed for a in big if not math.isnan(a.elapsed)) / DAY
     software = sum(a.cause == "unattributed" and a.end_state == "FAILED" for a in big)
-    return found.AttributionSummary(
+    return summaries.AttributionSummary(
         ended=blame.ended, attributed=blame.attributed, by_chance=blame.by_chance, evidence=dict(blame.rules),
         interrupts=estimated(estimate.share(blame.hit, blame.faults)),
         states=dict(Counter(a.end_state for a in tables.attempts).most_common()),
-        software_per_day=estimated(estimate.rate(software, days)) if days > 0 else found.Estimated(value=None),
+        software_per_day=estimated(estimate.rate(software, days)) if days > 0 else summaries.Estimated(value=None),
         software_events=software,
     )  # fmt: skip
 
@@ -563,34 +561,31 @@ _NEAR_START = "; near the start of the window look at the exposure first"
 
 
 def _findings(
-    history: History, verdict: ClusteringVerdict, trend: found.TrendSummary | None, few: Sequence[Incidents]
-) -> list[str]:
-    result = []
+    history: History, verdict: ClusteringVerdict, trend: summaries.TrendSummary | None, few: Sequence[Incidents]
+) -> Iterator[str]:
+    """Yield what to know before using the numbers."""
     without = int(np.sum(history.gpus == 0))
     if 0 < without < len(history.nodes):
-        result.append(
-            f"{without:,} of {len(history.nodes):,} nodes have no GPUs in the inventory; they count all the same"
-        )
+        yield f"{without:,} of {len(history.nodes):,} nodes have no GPUs in the inventory; they count all the same"
     count, days = len(history.outages), history.end - history.start
     if count < SOME:
-        result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
-    result += _of_verdict(verdict, is_enough=count >= SOME)
-    result += [
+        yield f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}"
+    yield from _of_verdict(verdict, is_enough=count >= SOME)
+    yield from (
         f"{number_of(len(incidents.groups), 'group')} of outages within 5 min in one {incidents.part}, "
         f"{incidents.by_chance:.2g} expected by chance: too few for a source of incidents"
         for incidents in few
         if incidents.groups
-    ]
+    )
     if trend is not None:
-        result += [
+        yield from (
             f"the rate changes at {change['date']}: {change['before']:.2g} before, {change['after']:.2g} after, per "
             f"1000 node-days{_NEAR_START if change['date'] < utc(history.start + max(NEAR, 0.1 * days)) else ''}"
             for change in trend.changes
-        ]
+        )
     unknown = sum(event.cause == "unknown" for event in history.outages)
     if unknown > 0.1 * count:
-        result.append(f"{unknown} of {count} outages have a reason that no rule knows; --rules FILE adds rules")
-    return result
+        yield f"{unknown} of {count} outages have a reason that no rule knows; --rules FILE adds rules"
 
 
 def _of_verdict(verdict: ClusteringVerdict, *, is_enough: bool) -> Iterator[str]:

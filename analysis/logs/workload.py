@@ -34,7 +34,7 @@ from ettrick.sim.records import HostLists
 from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -82,6 +82,13 @@ class LoggedJob(LoggedAttempt):
     def has_ended(self) -> bool:
         """Whether it ran on GPUs, and no longer does."""
         return self.elapsed > 0 and self.gpus > 0 and not math.isnan(self.t_end)
+
+    @property
+    def outcome(self) -> str:
+        """How it ended: failed by itself, cancelled, or completed, as one that a node ended would have."""
+        if self.end_state in _FAILED and not self.blamed:
+            return "failed"
+        return "cancelled" if self.end_state in _CANCELLED else "completed"
 
     @property
     def wait(self) -> float:
@@ -453,11 +460,8 @@ class _Runs(NamedTuple):
             sigma = math.sqrt(2 * (math.log(measured / (1 - early / 2)) - mu))
             method = "log-normal: median by maximum likelihood, sigma from the mean, which sets the GPU-time"
         low, high = (math.exp(mu + sign * 1.96 * errors[0]) for sign in (-1, 1))
-        states = Counter(
-            "failed" if job.end_state in _FAILED and not job.blamed else "cancelled" if job.end_state in _CANCELLED
-            else "completed" for job in jobs
-        )  # fmt: skip
-        outcomes = {name: float(states[name]) for name in ("completed", "failed", "cancelled") if states[name]}
+        ends = Counter(job.outcome for job in jobs)
+        outcomes = {name: float(ends[name]) for name in ("completed", "failed", "cancelled") if ends[name]}
         return cls(
             Estimate(math.exp(mu), low, high),
             Estimate(sigma, max(sigma - 1.96 * errors[1], 0.0), sigma + 1.96 * errors[1]),
@@ -472,7 +476,7 @@ WHOLE, EARLY, LONGER = range(3)
 def _kind(job: LoggedJob, has_limits: bool) -> int:
     if job.end_state == "TIMEOUT" and has_limits:
         return LONGER
-    return EARLY if (job.end_state in _FAILED and not job.blamed) or job.end_state in _CANCELLED else WHOLE
+    return WHOLE if job.outcome == "completed" else EARLY
 
 
 def log_normal_work(times: FloatArray, kinds: NDArray[np.int64]) -> tuple[float, float, tuple[float, float]]:
@@ -793,9 +797,8 @@ def _drawn(load: SiteWorkload, folder: Path, progress: Callable[[int, int | None
     return metrics
 
 
-def findings(rows: Sequence[BacktestSummary]) -> list[str]:
-    """Return in words what was measured outside of what is simulated."""
-    result = []
+def findings(rows: Iterable[BacktestSummary]) -> Iterator[str]:
+    """Yield in words what was measured outside of what is simulated."""
     for row in rows:
         text = time_text if row.metric.startswith("wait") else functools.partial(percent_text, digits=1)
         for who, inside, low, high in (
@@ -804,5 +807,4 @@ def findings(rows: Sequence[BacktestSummary]) -> list[str]:
         ):
             if inside is False:
                 measured, least, most = (text(value or 0.0) for value in (row.measured, low, high))
-                result.append(f"{name_of(row.metric)}: {measured} in the records, {least} to {most} in {who}")
-    return result
+                yield f"{name_of(row.metric)}: {measured} in the records, {least} to {most} in {who}"

@@ -198,7 +198,7 @@ def _has_spread(ratios: Sequence[Ratio]) -> bool:
     return values is not None and len(values) >= BATCHES and bool(np.any(values != values[0]))
 
 
-def fleet_found(ensemble: Ensemble, estimates: Settled) -> models.FleetSummary:
+def describe_fleet(ensemble: Ensemble, estimates: Settled) -> models.FleetSummary:
     """Return the part of a document that is about streams of jobs."""
     prepared, fleet = ensemble.prepared, ensemble.fleet
     count = fleet.replications
@@ -329,7 +329,9 @@ def _stops(fleet: FleetResult) -> list[models.StopsSummary]:
     ]
 
 
-def services_found(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]) -> dict[str, models.ServiceSummary]:
+def describe_services(
+    ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]
+) -> dict[str, models.ServiceSummary]:
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.fleet
     summaries, several = {}, len(prepared.services) > 1

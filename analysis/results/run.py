@@ -16,7 +16,7 @@ import numpy as np
 from ettrick.analysis import parts
 from ettrick.analysis.metrics import METRICS, Slice, is_exact, metrics_of
 from ettrick.analysis.results import models
-from ettrick.analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
+from ettrick.analysis.results.fleet import describe_fleet, describe_services, fleet_notes, settled
 from ettrick.analysis.results.step import describe_step, slower
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
@@ -149,7 +149,7 @@ def document(
     """Return the document of a run."""
     prepared = ensemble.prepared
     estimates = settled(ensemble, _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls))
-    fleet = fleet_found(ensemble, estimates) if prepared.streams else models.NO_STREAMS
+    fleet = describe_fleet(ensemble, estimates) if prepared.streams else models.NO_STREAMS
     metrics = estimates.metrics
     targets = {target.name: _target(target, metrics, prepared) for target in prepared.targets}
     metrics = {name: summary for name, summary in metrics.items() if not (Slice.parse(name) or Slice(name)).by}
@@ -174,7 +174,7 @@ def document(
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
         per_job=_per_job(ensemble),
-        per_service=services_found(ensemble, metrics),
+        per_service=describe_services(ensemble, metrics),
         per_target=targets,
         fleet=fleet,
         assumptions=list(prepared.scenario.assumptions),

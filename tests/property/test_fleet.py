@@ -17,7 +17,7 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.fleet import fleet_ratios
 from ettrick.analysis.metrics import is_share
-from ettrick.analysis.ratios import kept
+from ettrick.analysis.ratios import target_result
 from ettrick.sim.engine.fleet import ClusterQueue
 from ettrick.sim.engine.prepared import TargetPlan
 from ettrick.sim.engine.result import JOB_SUMS, NAMED, FleetResult, LedgerKey
@@ -216,7 +216,7 @@ def _check_windows(prepared: sim.Prepared, result: sim.Result, gpus: int) -> Non
         assert job.totals.sum(axis=(1, 2)) == pytest.approx(asked[: len(job.totals)], abs=tiny)
     for kind, metric in itertools.product(("streams", "jobs"), ("ettr", "scheduling_goodput", "runtime_goodput")):
         if kind == "streams" or result.jobs:
-            found = kept(prepared, TargetPlan("promise", "it", kind, 0, metric, 0.9, 1), result)
+            found = target_result(prepared, TargetPlan("promise", "it", kind, 0, metric, 0.9, 1), result)
             assert (found.amounts >= -tiny).all()
             assert (found.amounts <= found.bases + tiny).all()
     for sums in fleet.jobs.values():

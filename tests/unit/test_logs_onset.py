@@ -126,7 +126,7 @@ def test_causes_that_do_not_step(tmp_path: Path) -> None:
     for number in range(60):
         faults = drawn(SEED + number, relapse=(0.3, 0.5, 1.2), cv2=0.3)
         _, history = history_of(tmp_path, outages_csv=log_writers.outages(faults))
-        hits += bool(fit._onsets(history))
+        hits += any(fit._onsets(history))
     assert hits <= 9  # of 60 logs 3 are expected; nightly draws are others
 
 

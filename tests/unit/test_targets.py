@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.metrics import METRICS
-from ettrick.analysis.ratios import kept, ratios
+from ettrick.analysis.ratios import ratios, target_result
 from ettrick.analysis.statistics.intervals import binomial_interval, exact_interval
 from ettrick.analysis.study.model import condition_of
 from ettrick.cli import app
@@ -88,7 +88,7 @@ def test_windows_of_a_job_add_up_to_its_goodput(metric: str) -> None:
     changes = ("horizon=20 d", f"seed={SEED}", f"targets={json.dumps([target])}", "spares.hot=0")
     prepared = sim.prepare(sim.load("quickstart", changes))
     result = sim.run(prepared, 0)
-    found, mine = ratios(prepared, result), kept(prepared, prepared.targets[0], result)
+    found, mine = ratios(prepared, result), target_result(prepared, prepared.targets[0], result)
     assert len(mine.amounts) == 10
     assert mine.amounts.sum() == pytest.approx(found[metric].amount, rel=1e-9)
     assert mine.bases.sum() == pytest.approx(found[metric].base, rel=1e-9)
@@ -103,7 +103,7 @@ def test_windows_of_a_stream_hold_its_productive_time() -> None:
     prepared = sim.prepare(sim.load("serve-and-train", (*changes, f"targets={target}", "windows=1 d")))
     result = sim.run(prepared, 0)
     assert result.cluster == pytest.approx(plain.cluster)
-    mine = kept(prepared, prepared.targets[0], result)
+    mine = target_result(prepared, prepared.targets[0], result)
     assert len(mine.amounts) == 3
     last = sum(
         float(row[-1])
