@@ -251,26 +251,20 @@ def formula(
     as_json: options.JsonOption = False,
 ) -> None:
     """Answer a question on paper: equation, number, source."""
-    from ettrick.analysis.explain.formula import (
-        FormulaError,
-        answered,
-        format_formula,
-        format_formulas,
-        format_question,
-    )
+    from ettrick.analysis.explain import formula as paper
     from ettrick.analysis.results.run import render
 
     try:
         if question is None:
             if as_json:
                 refuse("--json: needs a question and its amounts")
-            say(format_formulas())
+            say(paper.format_formulas())
         elif not context.args and not as_json:
-            say(format_question(question))
+            say(paper.format_question(question))
         else:
-            answer = answered(question, context.args)
-            say(render(answer) if as_json else format_formula(answer))
-    except FormulaError as error:
+            answer = paper.answered(question, context.args)
+            say(render(answer) if as_json else paper.format_formula(answer))
+    except paper.FormulaError as error:
         refuse(str(error))
 
 

@@ -95,17 +95,15 @@ def changes_of(prepared: Prepared) -> Changes:
     knobs: list[Improvement] = []
     together, at_once = pinned, prepared
     for name, knob in KNOBS.items():
+        where = ""
         try:
             changed, text = knob(pinned, prepared)
             change = Improvement(name, text, _ready(changed, prepared))
-        except (NotApplicableError, sim.PathError) as error:
-            left_out[name] = _reason(error)
-            continue
-        try:
+            where = "it does not fit with those before it: "
             more = knob(together, prepared)[0]
             together, at_once = more, _ready(more, prepared)
         except (NotApplicableError, sim.PathError) as error:
-            left_out[name] = f"it does not fit with those before it: {_reason(error)}"
+            left_out[name] = f"{where}{_reason(error)}"
             continue
         knobs.append(change)
     count = len(knobs)

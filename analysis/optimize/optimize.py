@@ -440,7 +440,8 @@ def _what_would_tell(condition: ConditionSummary, content: OptimizeDocument) -> 
     if condition.ci95 is None:
         return "all replications are equal, which shows nothing of others"
     if condition.doubt is not None and condition.doubt >= abs(mean - bound):
-        size = _doubt_text(condition.metric, condition.doubt)
+        is_points = is_share(condition.metric)
+        size = f"{100 * condition.doubt:.2g} percentage points" if is_points else f"{condition.doubt:.2g}"
         return f"the replay of requests alone leaves {size}; other seeds would tell, more replications would not"
     if mean == bound:
         return "the mean is the bound"
@@ -449,7 +450,8 @@ def _what_would_tell(condition: ConditionSummary, content: OptimizeDocument) -> 
         return f"more than {_MOST:,} replications would be needed"
     if draws:
         return f"about {number_of(math.ceil(draws * needed / runs), 'draw')} and {needed:,} replications would tell"
-    return _confirmation_text(needed, holds=(mean > bound) == is_least)
+    side = "" if (mean > bound) == is_least else ", which is that it fails,"
+    return f"confirm: {needed} would show it{side} if mean and spread stay as they are"
 
 
 def _fewest(metric: str, bound: float, *, is_least: bool) -> int:
@@ -458,15 +460,6 @@ def _fewest(metric: str, bound: float, *, is_least: bool) -> int:
     Of P <= b it is the probability of the contrary that has to be at least 1 - b.
     """
     return (replications_to_hold(1.0, bound if is_least else 1 - bound) or 0) if metric in PROBABILITIES else 0
-
-
-def _doubt_text(metric: str, doubt: float) -> str:
-    return f"{100 * doubt:.2g} percentage points" if is_share(metric) else f"{doubt:.2g}"
-
-
-def _confirmation_text(replications: int, *, holds: bool) -> str:
-    side = "" if holds else ", which is that it fails,"
-    return f"confirm: {replications} would show it{side} if mean and spread stay as they are"
 
 
 def _replications_to_tell(
