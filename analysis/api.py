@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -419,7 +419,7 @@ def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
     kind = target.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise ValueError(f"{target}: must end in .{', .'.join(list(FORMATS)[:-1])} or .{list(FORMATS)[-1]}")
-    page = results._report() if isinstance(results, Results) else _report_of(Path(results))
+    page = results._report if isinstance(results, Results) else _report_of(Path(results))
     target.write_bytes(FORMATS[kind](page))
     return target
 
@@ -466,7 +466,6 @@ class Results(Generic[DocumentT]):
     document: DocumentT
     _write: Callable[[Path], object]
     _folder: Path | None = None
-    _made: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the document as JSON: what the command prints with ``--json``."""
@@ -522,7 +521,7 @@ class Results(Generic[DocumentT]):
 
     def plots(self) -> dict[str, str]:
         """Return the titles of all pictures of the report, by name."""
-        return {name: picture.title for name, picture in self._report().pictures.items()}
+        return {name: picture.title for name, picture in self._report.pictures.items()}
 
     def plot(self, name: str | None = None) -> Plot:
         """Return a picture of the report by name; without one, the first.
@@ -535,22 +534,19 @@ class Results(Generic[DocumentT]):
         from ettrick.analysis.page import charts
         from ettrick.sim.yamlfile import suggest
 
-        pictures = self._report().pictures
+        pictures = self._report.pictures
         chosen = next(iter(pictures), "") if name is None else name
         if chosen not in pictures:
             raise ValueError(f"there is no picture '{chosen}'{suggest(chosen, pictures, most=len(pictures))}")
         return Plot(pictures[chosen].title, charts.draw(pictures[chosen].chart))
 
+    @functools.cached_property
     def _report(self) -> Report:
-        if "report" not in self._made:
-            if self._folder is not None:
-                self._made["report"] = _report_of(self._folder)
-            else:
-                with tempfile.TemporaryDirectory(prefix="ettrick-") as passing:
-                    self._write(Path(passing) / self.kind)
-                    self._made["report"] = _report_of(Path(passing) / self.kind)
-        page: Report = self._made["report"]
-        return page
+        if self._folder is not None:
+            return _report_of(self._folder)
+        with tempfile.TemporaryDirectory(prefix="ettrick-") as passing:
+            self._write(Path(passing) / self.kind)
+            return _report_of(Path(passing) / self.kind)
 
     def __repr__(self) -> str:
         rows = len(next(iter(self.to_columns().values()), ()))

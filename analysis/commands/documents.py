@@ -62,7 +62,7 @@ def report(
     target = folder / f"report.{kind}" if out is None else out
     if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
         refuse_to_write(target, overwrite=overwrite or (out is None and _is_report(target)))
-    page = _made(folder, quiet=quiet)
+    page = _page(folder, quiet=quiet)
     with in_a_line(ReportError), damage_in_a_line(folder):
         content = encode(page)
     write(target, content)
@@ -107,7 +107,7 @@ def plot(
         refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
     if out is not None and os.path.isdir(folder):  # noqa: PTH112
         refuse_to_write(out, overwrite=overwrite)
-    pictures = _made(folder, quiet=quiet).pictures
+    pictures = _page(folder, quiet=quiet).pictures
     if picture is None or out is None:
         longest, width = max(map(len, pictures), default=0), terminal_width()
         lines = [wrapped(drawing.title, width, f"{key:{longest}}  ", longest + 2) for key, drawing in pictures.items()]
@@ -136,7 +136,7 @@ def _size(page: Report, kind: str) -> str:
     return f"{sections}, {pictures} as tables" if kind == "md" else f"{sections}, {pictures}"
 
 
-def _made(folder: Path, *, quiet: bool) -> Report:
+def _page(folder: Path, *, quiet: bool) -> Report:
     """Return the report of a folder, or end with one line about why there is none."""
     from ettrick.analysis.page.build import report_of
     from ettrick.analysis.page.report_data import ReportError, damage_in_a_line

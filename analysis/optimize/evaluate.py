@@ -121,7 +121,7 @@ class Evaluator:
         """Return the values of a combination by axis; empty for the scenario as it is."""
         return {name: value.label for name, value in zip(self.problem.domains, chosen, strict=True)} if chosen else {}
 
-    def known(self, chosen: Sequence[AxisPosition]) -> Trial | None:
+    def trial_of(self, chosen: Sequence[AxisPosition]) -> Trial | None:
         """Return the trial of a combination; ``None`` where it was not evaluated."""
         return next((trial for trial in self.trials if _key(trial.chosen) == _key(chosen)), None)
 
@@ -271,7 +271,7 @@ def close(bench: Evaluator) -> None:
         several = len(bench.problem.aims) > 1
         answers = [member.trial for member in front_of(bench)] if several else rank_trials(bench).order[:1]
         beside = [chosen for trial in answers for chosen, _ in bench.problem.neighbours(trial.chosen)]
-        missing = [chosen for chosen in beside if bench.known(chosen) is None]
+        missing = [chosen for chosen in beside if bench.trial_of(chosen) is None]
         if not missing:
             return
         bench.evaluate(missing)

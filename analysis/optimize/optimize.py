@@ -165,7 +165,7 @@ def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:
     """Return what came of the neighbours of the answer; none of a curve between two ends."""
     neighbours = []
     for chosen, axis in bench.problem.neighbours(answer.chosen):
-        trial = bench.known(chosen)
+        trial = bench.trial_of(chosen)
         if trial is not None:
             status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
             to = bench.labels(chosen)[axis]

@@ -463,7 +463,7 @@ class _FirstLook:
         self.looked_at = [self._chosen_values(by_label) for by_label in numbers]
         self._find_points()
         self.fine: set[tuple[int, str]] = set()
-        self.found: dict[int, tuple[_PointComplaint, ...]] = {}
+        self.findings: dict[int, tuple[_PointComplaint, ...]] = {}
         self.idle: list[Point] = []
         """Points that can be read and not run."""
         self.failed: list[list[AxisPosition]] = [self._failed(position) for position in range(len(self.axes))]
@@ -503,15 +503,15 @@ class _FirstLook:
         for point in self.points(position, value):
             if (position, value.label) in self.fine:
                 break
-            if point.number not in self.found:
-                self.found[point.number] = self._look(point)
-            if not self.found[point.number]:
+            if point.number not in self.findings:
+                self.findings[point.number] = self._look(point)
+            if not self.findings[point.number]:
                 self._clear(point)
         return (position, value.label) in self.fine
 
     def _clear(self, point: Point) -> None:
         """Hold nothing against a point, nor against its values."""
-        self.found[point.number] = ()
+        self.findings[point.number] = ()
         self.fine.update((position, value.label) for position, value in enumerate(point.values))
 
     def points(self, position: int, value: AxisPosition) -> list[Point]:
@@ -532,13 +532,13 @@ class _FirstLook:
     @property
     def none_is_fine(self) -> bool:
         """Whether no point that was checked can be read."""
-        return all(self.found.values())
+        return all(self.findings.values())
 
     # ------------------------------------------------------------------------------------------- mistakes
 
     def of_all(self) -> Iterator[str]:
         """Yield the mistakes that no value is to blame for: of what holds at every point, and of the scenario."""
-        first, *rest = self.found.values()
+        first, *rest = self.findings.values()
         common = {settings_text(path, content): path for path, content in self.loaded.study.set.items()}
         for finding in first if self.none_is_fine else ():
             if all(finding in findings for findings in rest):
@@ -573,14 +573,14 @@ class _FirstLook:
         """Yield what is wrong with the first point, if no point can be read for one reason."""
         if self.none_is_fine:
             mark = yamlfile.key_mark(self.loaded.document, ("vary",))
-            for finding in next(iter(self.found.values())):
+            for finding in next(iter(self.findings.values())):
                 rule = f"no point that was checked can be read; of the first one {finding.rule}"
                 yield str(yamlfile.DocumentError(mark, "vary", rule))
 
     def _against(self, position: int, value: AxisPosition) -> str:
         """Return what is wrong with a value wherever it was checked; nothing if something else is to blame."""
         settings = {settings_text(path, content) for path, content in value.settings}
-        values = [self.found[point.number] for point in self.points(position, value)]
+        values = [self.findings[point.number] for point in self.points(position, value)]
         blamed = [[finding.rule for finding in findings if finding.text in settings] for findings in values]
         if all(blamed):
             return blamed[0][0]

@@ -203,7 +203,7 @@ class StudyFolder:
         stored: dict[str, Any] = {}
         if complaint is None and not overwrite and self.path.is_dir():
             try:
-                stored, complaint = _held(self.path), None
+                stored, complaint = _identity_in(self.path), None
             except OSError as error:
                 complaint = f"cannot be read ({error.strerror})"
             except ValueError as error:
@@ -276,7 +276,7 @@ class StudyFolder:
                     path.rmdir()
 
 
-def _held(path: Path) -> dict[str, Any]:
+def _identity_in(path: Path) -> dict[str, Any]:
     """Return what a folder says that it holds; empty for an empty folder."""
     names = sorted(file.name for file in path.iterdir() if not is_unfinished(file))
     if STUDY in names:
