@@ -5,14 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ettrick.analysis.contest import compare
-from ettrick.analysis.explain import explain
-from ettrick.analysis.page.chapters import cluster, run
-from ettrick.analysis.page.chapters import compare as chapter_of_compare
 from ettrick.analysis.parts import Part
-from ettrick.analysis.results import run as results
-from ettrick.analysis.results.explained import ExplainDocument
-from ettrick.analysis.results.models import CompareDocument, RunDocument
 from ettrick.analysis.results.run import plain
 from ettrick.analysis.results.studies import SweepDocument
 
@@ -54,20 +47,6 @@ def of_plain(show: Callable[..., Any], model: type[Part]) -> Callable[..., Any]:
 
     return shown
 
-
-document = as_plain(results.document)
-
-describe_closed_form = as_plain(results.describe_closed_form)
-
-describe = as_plain(explain.describe)
-
-compare_document = as_plain(compare.compare_document)
-
-format_run = of_plain(run.format_run, RunDocument)
-
-format_comparison = of_plain(chapter_of_compare.format_comparison, CompareDocument)
-
-format_explanation = of_plain(cluster.format_explanation, ExplainDocument)
 
 _SWEEP = {
     "study": "by hand", "question": "", "description": "", "scenario": "today", "seed": 1, "design": {"use": "grid"},

@@ -21,7 +21,7 @@ from ettrick.analysis.sweep.document import table_lines
 from ettrick.analysis.sweep.sweep import study_headline
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import compare_document, format_comparison
+from tests.documents import compare_document, format_comparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

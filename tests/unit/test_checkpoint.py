@@ -6,7 +6,6 @@ import itertools
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ettrick.sim.formulas.goodput import daly_interval, optimal_interval, young_interval
@@ -49,21 +48,6 @@ def test_closed_form(periodic: Periodic, step: float) -> None:
     check_checkpoint(periodic, step)
 
 
-# Blocking: 100 s of stepping, 10 s of stall. Time, committed, at risk, time spent stepping.
-
-
-# Asynchronous: 100 s of stepping, 2 s of stall, 60 s of drain; durable at 162, 264, 366 s.
-
-
-def test_a_save_waits_for_the_one_before_it() -> None:
-    """With a drain of 250 s an interval of 100 s becomes one of 250 s, but for the first, which none is before."""
-    periodic = Periodic(100.0, 5.0, 250.0, 20.0)
-    assert periodic.stepping(FREE) == 250.0
-    # The stalls end at 105 s and 360 s, the drains at 355 s and 610 s.
-    for time, committed in ((354.0, 0.0), (355.0, 100.0), (609.0, 100.0), (610.0, 350.0)):
-        assert periodic.advance(CheckpointState(), FREE, time)[0].committed == committed
-
-
 def test_a_rollback_to_peers_loses_the_step_in_flight() -> None:
     """At 65 s with steps of 30 s, two steps survive with the peers, and none in the store."""
     periodic = Periodic(100.0, 10.0, 0.0, 20.0)
@@ -94,25 +78,6 @@ def test_rules_balance_the_stall(mode: str, stall: float) -> None:
         assert (built.stall, built.drain) == (stall, 0.0 if mode == "blocking" else 10.0)
     lengths = [tier(interval=rule).build(600.0, 0.0).interval for rule in ("young", "daly", "optimal")]
     assert len(set(lengths)) == 3, "three rules"
-
-
-def test_optimum_beats_its_neighbours_in_the_closed_form() -> None:
-    """The rule 'optimal' gives the shortest mean segment time of all intervals, found by drawing failures.
-
-    A segment of tau + C is repeated until it fits between two failures; its mean is M (exp((tau + C) / M) - 1). The
-    draws check that the closed form of `Periodic` commits exactly the segments that fit.
-    """
-    mtti, write = 900.0, 60.0
-    best = tier(interval="optimal", write="60 s").build(mtti, 0.0)
-    lives = np.random.default_rng(5).exponential(mtti, size=4000)
-
-    def kept(interval: float) -> float:
-        periodic = best._replace(interval=interval)
-        return sum(periodic.advance(CheckpointState(), FREE, life)[0].committed for life in lives.tolist())
-
-    expected = [math.floor(life / (best.interval + write)) * best.interval for life in lives.tolist()]
-    assert kept(best.interval) == pytest.approx(sum(expected), rel=1e-9)
-    assert kept(best.interval) > max(kept(best.interval * 0.4), kept(best.interval * 2.5))
 
 
 # ----------------------------------------
@@ -180,9 +145,6 @@ def test_gemini_bound_by_counting() -> None:
     assert left == bound == pytest.approx(0.933, abs=5e-4)
     # Fewer losses than members never take a copy.
     assert all(survives(rung("peer-host", clique=3), pair, 16) for pair in pairs)
-
-
-# Stores that are left after an event of node 2 of 8, in cliques of two neighbours.
 
 
 @cases(

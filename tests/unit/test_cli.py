@@ -25,6 +25,7 @@ from ettrick.sim import records
 from ettrick.sim.engine.simulation import Simulation
 from tests import report_sample
 from tests.cases import cases
+from tests.pace import one_in
 from tests.report_sample import call
 
 if TYPE_CHECKING:
@@ -477,7 +478,7 @@ def test_out_where_nothing_can_be_written(scenario: str) -> None:
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize(
-    "arguments", [["run", "quickstart", "--replications", "2"], ["schema"], ["--help"], ["run", "--help"]]
+    "arguments", one_in(2, [["run", "quickstart", "--replications", "2"], ["run", "--help"], ["--help"], ["schema"]])
 )
 def test_full_standard_output(arguments: list[str]) -> None:
     """Standard output that takes nothing is one line and 2: no traceback, not even at the very end."""

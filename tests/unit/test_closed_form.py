@@ -25,11 +25,12 @@ from ettrick.sim.policies.recovery.phases import longest
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
 from tests import report_sample
 from tests.cases import cases
+from tests.documents import describe, describe_closed_form, document, format_explanation, format_run
 from tests.harness import bucket_shares
 from tests.intervals import Z
 from tests.oracle.theory.nodes import starved_shares
 from tests.pace import SEED, one_in
-from tests.typed import describe, describe_closed_form, document, format_explanation, format_run, of_plain
+from tests.typed import of_plain
 
 extrapolated_texts = of_plain(typed_extrapolated_texts, ClosedFormSummary)
 

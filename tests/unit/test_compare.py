@@ -23,7 +23,7 @@ from ettrick.analysis.statistics.estimates import mean_interval, means
 from ettrick.sim import Ratio
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import compare_document, format_comparison
+from tests.documents import compare_document, format_comparison
 
 JOB: dict[str, Any] = {
     "name": "train",

@@ -14,7 +14,7 @@ from ettrick import cli, sim
 from ettrick.analysis.amounts import points_text
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import format_comparison
+from tests.documents import format_comparison
 
 DONE, NO, WRONG = 0, 1, 2
 

@@ -23,7 +23,7 @@ from ettrick.analysis.terminal import ProgressBar
 from ettrick.cli import app
 from tests import report_sample
 from tests.cases import cases
-from tests.typed import document, format_run
+from tests.documents import document, format_run
 
 if TYPE_CHECKING:
     from ettrick import sim

@@ -27,10 +27,10 @@ from ettrick.analysis.sweep.sweep import PointProgress, _excess, simulate_until
 from ettrick.analysis.sweep.task import Record
 from ettrick.sim import Ratio
 from tests.cases import cases
+from tests.documents import document, format_run
 from tests.harness import prepared, results_of
 from tests.intervals import Z
 from tests.pace import one_in, sample
-from tests.typed import document, format_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

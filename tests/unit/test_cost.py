@@ -20,8 +20,8 @@ from ettrick.sim.steps.hardware import NodePower
 from ettrick.sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
 from tests import report_sample
 from tests.cases import cases
+from tests.documents import document, format_run
 from tests.reference_tables import rows
-from tests.typed import document, format_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,8 +39,8 @@ from ettrick.sim.yamlfile import (
 )
 from tests import report_sample
 from tests.cases import SIMULATED, cases
+from tests.documents import document
 from tests.pace import budget, one_in
-from tests.typed import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,9 +23,10 @@ from ettrick.sim import Ratio
 from ettrick.sim.catalog import models
 from tests import report_sample
 from tests.cases import cases
+from tests.documents import describe, describe_closed_form, document
+from tests.documents import format_explanation as _format_explanation
 from tests.report_sample import call
-from tests.typed import as_plain, describe, describe_closed_form, document, of_plain
-from tests.typed import format_explanation as _format_explanation
+from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,9 +18,9 @@ from ettrick.sim.prepare.explained import STAGES
 from ettrick.sim.scenario.law_model import LawModel
 from tests import report_sample
 from tests.cases import cases
+from tests.documents import describe
+from tests.documents import format_explanation as _format_explanation
 from tests.recovery_checks import mean_times
-from tests.typed import describe
-from tests.typed import format_explanation as _format_explanation
 from tests.unit.test_explain import numbers, strings
 
 DAY = 86400
