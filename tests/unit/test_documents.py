@@ -530,7 +530,7 @@ def test_locate_finds_shipped_files(tmp_path: Path) -> None:
 def test_what_is_known_by_name_stands_in_for_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A file of this name wins, a folder does not; an ending makes a file of it; an unknown name meets the nearest."""
     known = {"h100": write(tmp_path, shipped__h100="nodes: 8\n")}
-    options: dict[str, Any] = {"shorthand": ("cluster",), "known": lambda _: known}
+    options: dict[str, Any] = {"shorthand": ("cluster",), "catalog": lambda _: known}
     path = write(tmp_path, a="cluster: {extends: h100, gpus: 4}\n")
     short = write(tmp_path, b="cluster: h100\n")
     assert extend(path, **options).data == {"cluster": {"nodes": 8, "gpus": 4}}
