@@ -144,11 +144,10 @@ def opening(report_data: ReportData) -> FirstScreen:
 
 def _over_time(document: RunDocument) -> Figure:
     """Return capacity and demand over time, of all services together."""
-    services = list(document.per_service.values())
-    windows = services[0].windows
-    days = tuple((window.start_s + window.end_s) / 2 / DAY for window in windows)
-    capacity = tuple(sum(service.windows[place].capacity_per_s for service in services) for place in range(len(days)))
-    demand = tuple(sum(service.windows[place].demand_per_s for service in services) for place in range(len(days)))
+    windows = list(zip(*(service.windows for service in document.per_service.values()), strict=True))
+    days = tuple((window.start_s + window.end_s) / 2 / DAY for window, *_ in windows)
+    capacity = tuple(sum(window.capacity_per_s for window in of_all) for of_all in windows)
+    demand = tuple(sum(window.demand_per_s for window in of_all) for of_all in windows)
     loads = [have / offered for have, offered in zip(capacity, demand, strict=True) if offered]
     least = min(loads, default=1.0)
     title = f"Replicas admit {least:.3g} times the demand in the window with the fewest"

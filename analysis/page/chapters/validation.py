@@ -290,10 +290,9 @@ def _failed(places: SourceDocument) -> list[Words]:
             if ours is None:
                 failures.append((f"{row.id}: {row.reason}.",))
                 continue
-            simulated: Words = ("the simulator has ", number(ours, NumberFormat(row.unit.strip("-"))))
-            published: Words = (
-                () if theirs is None else ("; published is ", number(theirs, NumberFormat(row.unit.strip("-"))))
-            )
+            form = NumberFormat(row.unit.strip("-"))
+            simulated: Words = ("the simulator has ", number(ours, form))
+            published: Words = () if theirs is None else ("; published is ", number(theirs, form))
             failures.append((f"{row.id}: ", *simulated, *published, "."))
     return failures
 
