@@ -69,7 +69,7 @@ class Fabric:
         if until > now:
             failures.repair.begun[info.cause] += 1
             self._take_down(failure, change.cut, outside)
-            returned = self._let_return(change.restored, now)
+            returned = self.failures.repair.close_all(change.restored, now)
             self.kernel.at(until, EventPriority.RETURN, self._on_mended, failure)
             self._respeed(now)
         else:
@@ -85,7 +85,7 @@ class Fabric:
         cut, restored = self._take_out(failure)
         out = (NodeState.REPAIR, NodeState.WITHHELD)
         self._take_down(failure, cut, [node for node in cut if self.cluster.place[node] not in out])
-        self._let_return(restored, 0.0)
+        self.failures.repair.close_all(restored, 0.0)
         self.kernel.at(remaining, EventPriority.RETURN, self._on_mended, failure)
 
     def _on_mended(self, failure: FailureEvent, now: float) -> None:
@@ -99,7 +99,7 @@ class Fabric:
             failures.counts.faults += 1
             failures.count(hits=inside, outside=outside, masked=True)
             self._take_down(blamed, change.cut, outside)
-        returned = self._let_return(change.restored, now)
+        returned = self.failures.repair.close_all(change.restored, now)
         self.failures.renewals.renew(failure)
         self._respeed(now)
         if inside:
@@ -127,13 +127,6 @@ class Fabric:
             self.failures.repair.take_down(node, now, info.cause)
         for node in outside:
             self.cluster.send_to_repair(node, info.cause, now, info.bucket)
-
-    def _let_return(self, restored: Sequence[int], now: float) -> bool:
-        """End the outages of nodes that have a path again; return whether that brings one back."""
-        returned = False
-        for node in restored:
-            returned |= self.failures.repair.close(node, now)
-        return returned
 
     # -------------------------------------------------------------------------------------------------- jobs
 

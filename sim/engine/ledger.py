@@ -36,7 +36,7 @@ from ettrick.sim.engine.result import (
 from ettrick.sim.policies.contracts import NO_FAILURE, Bucket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -151,29 +151,28 @@ class Account:
 
     def lose(self, work: float, cause: int) -> None:
         """Move the newest `work` seconds from where they are to lost work."""
-        risk = self.risk
-        while work > 0 and risk:
-            piece = risk[-1]
-            if work < piece.work:
-                piece = self._split(piece, work)
-                work = 0.0
-            work -= piece.work
+        for piece in self._newest(work):
             self._move(piece, Bucket.LOST_WORK, cause)
-            risk.pop()
+            self.risk.pop()
 
     def accept(self, work: float, cause: int) -> None:
         """Move the newest `work` seconds, which are wrong and stay, from productive and degraded to wrong work."""
-        for piece in self.risk[::-1]:
-            if work <= 0:
-                return
-            if work < piece.work:
-                piece = self._split(piece, work)
-                work = 0.0
-            work -= piece.work
+        for piece in self._newest(work):
             if not piece.wrong:
                 self._move(piece, Bucket.WRONG_WORK, cause)
                 piece.wrong = cause
                 self.wrong += piece.work
+
+    def _newest(self, work: float) -> Iterator[RiskPiece]:
+        """Yield the pieces of the newest `work` seconds, newest first; the last one is cut where they begin."""
+        for piece in self.risk[::-1]:
+            if work <= 0:
+                return
+            if work < piece.work:
+                yield self._split(piece, work)
+                return
+            work -= piece.work
+            yield piece
 
     def _split(self, piece: RiskPiece, work: float) -> RiskPiece:
         """Cut the newest `work` seconds off a piece; return them, a piece of their own after it."""

@@ -18,7 +18,7 @@ from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, Evict, NodeView,
 from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.holders import Allocation, ReplicaGroup
@@ -261,9 +261,7 @@ class Repair:
     def on_end(self, nodes: Sequence[int], failure: FailureEvent, now: float) -> None:
         """End an outage of nodes."""
         self.mend(failure, nodes, now)
-        returned = False
-        for node in nodes:
-            returned |= self.close(node, now)
+        returned = self.close_all(nodes, now)
         self.failures.renewals.renew(failure)
         if returned:
             self.jobs.offer(now)
@@ -283,6 +281,11 @@ class Repair:
                 self.failures.remain(node, failure, now)
             else:
                 self.failures.cure(node)
+
+    def close_all(self, nodes: Iterable[int], now: float) -> bool:
+        """Close an outage of each of some nodes; return whether that brings one back."""
+        returned = [self.close(node, now) for node in nodes]
+        return any(returned)
 
     def close(self, node: int, now: float) -> bool:
         """Close an outage of a node; return whether that brings it back."""
@@ -369,8 +372,7 @@ class Repair:
 
     def _on_tested(self, nodes: Sequence[int], now: float) -> None:
         """Let nodes that have passed their test wait for work again."""
-        returned = [self.close(node, now) for node in nodes]
-        if any(returned):
+        if self.close_all(nodes, now):
             self.jobs.offer(now)
 
     # ------------------------------------------------------------------------------------------------- course
