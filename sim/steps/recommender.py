@@ -106,12 +106,8 @@ def recommend(
     # The element-wise pass of a cross layer reads three vectors as wide as x0 and writes one.
     passed = 4 * samples * model.cross * x0 * BYTES[interaction] / chip.memory_bandwidth
     crossed = 2 * samples * model.cross * 2 * x0 * model.rank / (constants.gemm[interaction] * chip.peak[interaction])
-    return RecommenderStep(
-        read / (constants.gather * chip.memory_bandwidth),
-        sent / link,
-        2 * samples * layers / (constants.gemm[precision] * chip.peak[precision]),
-        crossed + passed,
-    )
+    products = 2 * samples * layers / (constants.gemm[precision] * chip.peak[precision])
+    return RecommenderStep(read / (constants.gather * chip.memory_bandwidth), sent / link, products, crossed + passed)
 
 
 def _check(model: Recommender, chip: Accelerator, gpus: int, precision: Precision, interaction: Precision) -> None:
