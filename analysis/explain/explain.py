@@ -10,32 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ettrick import sim
 from ettrick.analysis.explain.services import describe_service
 from ettrick.analysis.parts import FORMAT
-from ettrick.analysis.results.explained import (
-    AcceleratorSummary,
-    CalibrationSummary,
-    CheckpointSize,
-    Constant,
-    Degraded,
-    ExplainDocument,
-    ExplainedFleet,
-    ExplainedJob,
-    ExplainedStream,
-    Fit,
-    GroupLink,
-    JobPower,
-    LayoutSummary,
-    ModelSummary,
-    Note,
-    PeakShare,
-    PlannedJob,
-    Preset,
-    Recovery,
-    Scales,
-    StepPart,
-    StoreSummary,
-    TermShare,
-    Utilisation,
-)
+from ettrick.analysis.results import explained
 from ettrick.analysis.results.run import describe_closed_form, provenance
 from ettrick.analysis.results.step import PARTS, describe_step, sizes, stores_of
 from ettrick.sim import catalog, recovery_summary
@@ -63,7 +38,7 @@ _NARROW = 0.5
 """What is left of a node's NICs among the degraded steps [-]."""
 
 
-def describe_recovery(prepared: Prepared, index: int) -> Recovery:
+def describe_recovery(prepared: Prepared, index: int) -> explained.Recovery:
     """Return what there is to say about detection, stores and recovery of a job."""
     scenario, job = prepared.scenario, prepared.jobs[index]
     name = scenario.recovery.use
@@ -73,16 +48,16 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
         "detection_mean_s": job.detection_mean,
         "stores": [_store(rung, job) for rung in stores_of(job)],
         "preset": _preset(name) if name in catalog.recoveries() else None,
-        "scales": Scales(
+        "scales": explained.Scales(
             detection=scenario.detection.scale, recovery=scenario.recovery.scale, repair=prepared.repair.scale
         ),
     }
-    return Recovery.model_validate(content, strict=False)
+    return explained.Recovery.model_validate(content, strict=False)
 
 
-def _store(rung: Any, job: PreparedJob) -> StoreSummary:
+def _store(rung: Any, job: PreparedJob) -> explained.StoreSummary:
     live = rung.store == "peer"
-    return StoreSummary(
+    return explained.StoreSummary(
         store=rung.store,
         interval_s=None if live else rung.interval,
         period_s=None if live else rung.period(job.step_time),
@@ -98,15 +73,15 @@ def _store(rung: Any, job: PreparedJob) -> StoreSummary:
     )
 
 
-def _preset(name: str) -> Preset:
+def _preset(name: str) -> explained.Preset:
     """Return who says the numbers of a preset, and what each rests on."""
     content = catalog.recovery(name)
     notes = [note.partition(": ") for note in content["notes"]]
-    return Preset(
+    return explained.Preset(
         name=name,
         title=content["title"],
         source=content["source"],
-        notes=[Note(basis=basis, text=text) for basis, _, text in notes],
+        notes=[explained.Note(basis=basis, text=text) for basis, _, text in notes],
     )
 
 
@@ -123,7 +98,7 @@ _EXECUTION = (
 )
 
 
-def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: str = "") -> ExplainDocument:
+def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: str = "") -> explained.ExplainDocument:
     """Return what there is to say about the jobs of a scenario.
 
     Parameters
@@ -135,7 +110,7 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
     price = prepared.scenario.cost.gpu_hour if prepared.scenario.cost is not None else None
     # As if there were no end of replications: whether machine code knows the scenario.
     reason = sim.why_events(prepared if simulated is None else simulated.prepared, _MANY) if prepared.jobs else ""
-    return ExplainDocument(
+    return explained.ExplainDocument(
         format=FORMAT,
         scenario=prepared.name,
         description=prepared.scenario.description,
@@ -143,7 +118,7 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
         jobs={job.name: _job(prepared, index) for index, job in enumerate(prepared.jobs)},
         fleet=_fleet(prepared) if prepared.streams else None,
         services={service.spec.name: describe_service(service, price) for service in sim.services_of(prepared)},
-        fit=Fit(steps=errors["rows"], mean_error=errors["mape"], unseen_source_error=errors["left_out"]),
+        fit=explained.Fit(steps=errors["rows"], mean_error=errors["mape"], unseen_source_error=errors["left_out"]),
         closed_form=describe_closed_form(prepared, simulated),
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
@@ -156,23 +131,23 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
     )
 
 
-def _fleet(prepared: Prepared) -> ExplainedFleet:
+def _fleet(prepared: Prepared) -> explained.ExplainedFleet:
     """Return what streams ask of the cluster; named jobs hold theirs, and are not counted."""
     gpus = (prepared.nodes - sum(reserve.nodes for reserve in prepared.reserves.values())) * prepared.gpus_per_node
     streams = {stream.name: _stream(stream, gpus) for stream in prepared.streams}
     loads = [stream.offered_load for stream in streams.values() if stream.offered_load is not None]
-    return ExplainedFleet(
+    return explained.ExplainedFleet(
         streams=streams,
         offered_load=sum(loads) if len(loads) == len(streams) else None,
         saturation=_saturation(prepared, gpus),
     )
 
 
-def _stream(stream: PreparedStream, gpus: int) -> ExplainedStream:
+def _stream(stream: PreparedStream, gpus: int) -> explained.ExplainedStream:
     """Return what a stream asks of so many GPUs."""
     knows_work = math.isfinite(stream.mean_work)
     ends = [stream.saves[size].interval for size in (min(stream.gpus), max(stream.gpus))]
-    return ExplainedStream(
+    return explained.ExplainedStream(
         jobs_per_day=None if stream.pending else stream.rate * DAY,
         gpus={str(size): share for size, share in sorted(stream.gpus.items())},
         mean_gpus=sum(size * share for size, share in stream.gpus.items()),
@@ -226,10 +201,10 @@ def _options(spec: JobSpec) -> dict[str, Any]:
 _MANY = 10**9
 """So many replications that the start of an engine does not count [-]."""
 
-_PLANNED = tuple(PlannedJob.__annotations__)
+_PLANNED = tuple(explained.PlannedJob.__annotations__)
 
 
-def _job(prepared: Prepared, index: int) -> ExplainedJob:
+def _job(prepared: Prepared, index: int) -> explained.ExplainedJob:
     job, spec = prepared.jobs[index], prepared.scenario.jobs[index]
     common: dict[str, Any] = {
         "gpus": job.gpus,
@@ -244,9 +219,9 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         "recovery": describe_recovery(prepared, index),
     }
     if job.plan is None:
-        return ExplainedJob(**common | dict.fromkeys(_PLANNED))
-    plan, work, chip, size = job.plan, job.plan.work, job.plan.machine.chip, checkpoint_size(job.plan.work.shape)
-    return PlannedJob(
+        return explained.ExplainedJob(**common | dict.fromkeys(_PLANNED))
+    plan, work, chip = job.plan, job.plan.work, job.plan.machine.chip
+    return explained.PlannedJob(
         **common,
         parts=_parts(plan),
         utilisation=_utilisation(plan),
@@ -254,7 +229,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         accelerator=_accelerator(chip, work.precision),
         efficiencies=_efficiencies(plan),
         constants=_constants(plan),
-        layout=LayoutSummary(
+        layout=explained.LayoutSummary(
             **sizes(work),
             sequence=work.sequence,
             sequences=work.sequences,
@@ -265,13 +240,19 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         groups=_groups(plan),
         memory_shares={name: part / chip.memory for name, part in plan.memory._asdict().items()}
         | {"total": plan.crowding},
-        checkpoint=CheckpointSize(bytes=size, bytes_per_gpu=size / work.gpus, bytes_per_parameter=CHECKPOINT_BYTES),
+        checkpoint=_checkpoint(work),
         degraded=_degraded(job, plan),
     )
 
 
-def _model(shape: ModelShape) -> ModelSummary:
-    return ModelSummary(
+def _checkpoint(work: Workload) -> explained.CheckpointSize:
+    size = checkpoint_size(work.shape)
+    per_gpu = size / work.gpus
+    return explained.CheckpointSize(bytes=size, bytes_per_gpu=per_gpu, bytes_per_parameter=CHECKPOINT_BYTES)
+
+
+def _model(shape: ModelShape) -> explained.ModelSummary:
+    return explained.ModelSummary(
         title=shape.title,
         source=shape.source,
         parameters=shape.parameters,
@@ -280,8 +261,8 @@ def _model(shape: ModelShape) -> ModelSummary:
     )
 
 
-def _accelerator(chip: Accelerator, precision: str) -> AcceleratorSummary:
-    return AcceleratorSummary(
+def _accelerator(chip: Accelerator, precision: str) -> explained.AcceleratorSummary:
+    return explained.AcceleratorSummary(
         title=chip.title,
         source=chip.source,
         generation=chip.generation,
@@ -296,22 +277,22 @@ def _accelerator(chip: Accelerator, precision: str) -> AcceleratorSummary:
     )
 
 
-def _calibration(prepared: Prepared, index: int) -> CalibrationSummary | None:
+def _calibration(prepared: Prepared, index: int) -> explained.CalibrationSummary | None:
     """Return the measured step that scales the model's, and what the model says of it [s]."""
     row, plan = prepared.scenario.jobs[index].calibration, prepared.jobs[index].plan
     if row is None or plan is None:
         return None
-    return CalibrationSummary(measured_s=row.step_time, modelled_s=row.step_time / plan.scale)
+    return explained.CalibrationSummary(measured_s=row.step_time, modelled_s=row.step_time / plan.scale)
 
 
-def _power(prepared: Prepared, job: PreparedJob) -> JobPower | None:
+def _power(prepared: Prepared, job: PreparedJob) -> explained.JobPower | None:
     """Return what a node and all nodes of a stepping job draw [W]; ``None`` if it is not known."""
     facility = prepared.upkeep.facility
     if facility is None:
         return None
     node = facility.node
     drawn = job.nodes * node_power(node, 1.0)
-    return JobPower(
+    return explained.JobPower(
         node_idle_w=node.idle,
         node_training_w=node.training,
         job_w=drawn,
@@ -321,31 +302,31 @@ def _power(prepared: Prepared, job: PreparedJob) -> JobPower | None:
     )
 
 
-def _efficiencies(plan: StepPlan) -> dict[str, PeakShare]:
+def _efficiencies(plan: StepPlan) -> dict[str, explained.PeakShare]:
     """Return the shares of the peaks that the step reaches [-], and what each rests on."""
     shares = plan.machine.shares
     attends = "fitted" if plan.machine.chip.generation in steps.fit()["attention"] else "assumed"
     # In steps narrower than 16 bits, which alone have products narrower than the logits', theirs is not fitted.
     logits = shares.basis if plan.work.precision == "bf16" else "assumed"
     return {
-        "gemm": PeakShare(share=shares.gemm, basis=shares.basis),
-        "logits": PeakShare(share=shares.logits, basis=logits),
-        "attention": PeakShare(share=shares.attention, basis=attends),
+        "gemm": explained.PeakShare(share=shares.gemm, basis=shares.basis),
+        "logits": explained.PeakShare(share=shares.logits, basis=logits),
+        "attention": explained.PeakShare(share=shares.attention, basis=attends),
     }
 
 
-def _constants(plan: StepPlan) -> dict[str, Constant]:
+def _constants(plan: StepPlan) -> dict[str, explained.Constant]:
     """Return the numbers of the model of steps that no data sheet gives, and whether steps or textbooks give them."""
     fitted = steps.fit()["constants"]
     return {
-        entry.name: Constant(
+        entry.name: explained.Constant(
             value=getattr(plan.machine.constants, entry.name), basis="fitted" if entry.name in fitted else "textbook"
         )
         for entry in fields(Constants)
     }
 
 
-def _groups(plan: StepPlan) -> dict[str, GroupLink]:
+def _groups(plan: StepPlan) -> dict[str, explained.GroupLink]:
     """Return what each kind of group communicates over; kinds of single ranks are left out."""
     work, links = plan.work, plan.machine.links
     kinds: dict[str, tuple[int, Link]] = {
@@ -361,7 +342,7 @@ def _groups(plan: StepPlan) -> dict[str, GroupLink]:
     if 0 < work.shard_ranks < work.data_ranks:
         kinds["shard"] = (work.shard_ranks, links.data.of_part(work.shard_ranks, work.data_ranks))
     return {
-        kind: GroupLink(
+        kind: explained.GroupLink(
             ranks=ranks,
             through="nic" if link.network else "scale_up",
             bytes_per_s=link.network or link.scale_up,
@@ -373,21 +354,21 @@ def _groups(plan: StepPlan) -> dict[str, GroupLink]:
     }
 
 
-def _parts(plan: StepPlan) -> dict[str, StepPart]:
+def _parts(plan: StepPlan) -> dict[str, explained.StepPart]:
     """Return the terms of a step in their parts: seconds [s] and shares [-]."""
     parts = {}
     for part, names in PARTS.items():
         terms = {name: getattr(plan.breakdown, name) for name in names}
         total = sum(terms.values())
-        parts[part] = StepPart(
+        parts[part] = explained.StepPart(
             time_s=total,
             share=total / plan.time,
-            terms={name: TermShare(time_s=time, share=time / plan.time) for name, time in terms.items()},
+            terms={name: explained.TermShare(time_s=time, share=time / plan.time) for name, time in terms.items()},
         )
     return parts
 
 
-def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
+def _utilisation(plan: StepPlan) -> dict[str, explained.Utilisation]:
     r"""Return FLOP of a token [FLOP] and the use of the peak [-], without and with recomputation, by two conventions.
 
     .. math:: \mathrm{MFU} = F / (T N \Pi), \quad \mathrm{HFU} = (F + F_r) / (T N \Pi)
@@ -409,7 +390,7 @@ def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
     for name, flop, attention in (("causal", causal, core), ("full", full, 2 * core)):
         again = work.whole_again * (flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding)
         again += sum(share for module, share in _modules(work, attention).items() if module in work.again)
-        conventions[name] = Utilisation(
+        conventions[name] = explained.Utilisation(
             flop_per_token=flop, recomputed_flop_per_token=again, mfu=flop * spent, hfu=(flop + again) * spent
         )
     return conventions
@@ -429,7 +410,7 @@ def _modules(work: Workload, attention: float) -> dict[str, float]:
     return flop
 
 
-def _degraded(job: PreparedJob, plan: StepPlan) -> dict[str, Degraded]:
+def _degraded(job: PreparedJob, plan: StepPlan) -> dict[str, explained.Degraded]:
     """Return what a step costs when something is slow, narrow or missing: its time [s], and the pace of training [-].
 
     The pace counts tokens: with a smaller batch a step takes no longer, and trains on fewer.
@@ -450,7 +431,7 @@ def _degraded(job: PreparedJob, plan: StepPlan) -> dict[str, Degraded]:
             # A stated share of communication speaks for nodes and network: a run does not ask the model of steps.
             pace = stated_pace(job.communication, state.network, state.compute)
             basis = "communication"
-        degraded[name] = Degraded(
+        degraded[name] = explained.Degraded(
             time_s=plan.time / pace,
             pace=trained * pace,
             basis=basis,

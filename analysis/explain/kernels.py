@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from ettrick import sim
 from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.parts import FORMAT
-from ettrick.analysis.results.explained import (
-    KernelChange,
-    KernelComparison,
-    KernelRow,
-    KernelsDocument,
-    MeasuredKernel,
-)
+from ettrick.analysis.results import explained
 from ettrick.analysis.results.files import csv_text
 from ettrick.analysis.statistics.estimates import t_quantile
 from ettrick.sim import records
@@ -108,7 +102,7 @@ def read_measured(path: Path, rows: Sequence[Kernel]) -> Measured:
 
 def describe_kernels(
     prepared: Prepared, job: str | None, files: Sequence[Path] = (), threshold: float = 0.05, noise: float = 0.02
-) -> tuple[KernelsDocument, list[Kernel]]:
+) -> tuple[explained.KernelsDocument, list[Kernel]]:
     """Return the kernels of a step as a document, and as they are.
 
     Parameters
@@ -136,7 +130,7 @@ def describe_kernels(
     roofs = {name: products.get(name, products["bf16"]).best * chip.peak[name] for name in sorted(formats)}
     means = {name: _mean(times) for name, times in measured[-1].items()} if measured else {}
     after = calibrated(rows, means)
-    content = KernelsDocument(
+    content = explained.KernelsDocument(
         format=FORMAT,
         scenario=prepared.scenario.name,
         job=prepared.scenario.jobs[index].name,
@@ -162,8 +156,8 @@ def _by_share(rows: Sequence[Kernel]) -> list[Kernel]:
     return sorted(rows, key=lambda row: -row.step_time)
 
 
-def _row(row: Kernel, plan: StepPlan) -> KernelRow:
-    return KernelRow(
+def _row(row: Kernel, plan: StepPlan) -> explained.KernelRow:
+    return explained.KernelRow(
         kernel=row.id,
         kind=row.kind,
         term=row.term,
@@ -199,7 +193,7 @@ def _software(plan: StepPlan, rows: Sequence[Kernel], after: Sequence[Kernel]) -
     return software
 
 
-def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKernel]:
+def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[explained.MeasuredKernel]:
     """Return the measured kernels, those first that the step would gain most from at the shortest known time.
 
     A kernel adds as much more to the step as it takes longer by itself, but for what is hidden.
@@ -209,7 +203,7 @@ def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKe
         if row.id in measured:
             mean = _mean(measured[row.id])
             gains.append(
-                MeasuredKernel(
+                explained.MeasuredKernel(
                     kernel=row.id,
                     measurements=len(measured[row.id]),
                     measured_s=mean,
@@ -220,7 +214,7 @@ def opportunities(rows: Sequence[Kernel], measured: Measured) -> list[MeasuredKe
     return sorted(gains, key=lambda gain: -gain.saved_s)
 
 
-def compared(before: Measured, after: Measured, *, threshold: float, noise: float) -> KernelComparison:
+def compared(before: Measured, after: Measured, *, threshold: float, noise: float) -> explained.KernelComparison:
     """Return the changes between two files, the largest increase first.
 
     The noise of a measurement is the relative standard deviation of repeated ones, pooled over kernels and files, or as
@@ -240,9 +234,9 @@ def compared(before: Measured, after: Measured, *, threshold: float, noise: floa
         verdict: Literal["slower", "faster", "same"] = "slower" if change > 0 else "faster"
         if abs(change) <= max(threshold, width):
             verdict = "same"
-        row = KernelChange(kernel=name, before_s=old, after_s=new, change=change, noise=width, verdict=verdict)
-        changes.append(row)
-    return KernelComparison(
+        numbers = {"before_s": old, "after_s": new, "change": change, "noise": width}
+        changes.append(explained.KernelChange(kernel=name, verdict=verdict, **numbers))
+    return explained.KernelComparison(
         threshold=threshold,
         noise=noise,
         noise_basis="repeated measurements" if degrees else "stated",
@@ -277,7 +271,7 @@ def _notes(plan: StepPlan, benchmarks: Benchmarks, means: Mapping[str, float]) -
             yield "the scenario states a measured step, so no shares for its software are derived from kernels"
 
 
-def regressions(content: KernelsDocument) -> list[str]:
+def regressions(content: explained.KernelsDocument) -> list[str]:
     """Return a line for each kernel that has become slower beyond threshold and noise."""
     if content.comparison is None:
         return []

@@ -9,28 +9,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ettrick.analysis.parts import FORMAT
-from ettrick.analysis.results.explained import (
-    ExplainedService,
-    PrefillSummary,
-    ServiceAmounts,
-    ServiceLayoutRow,
-    ServiceLayoutsDocument,
-    ServiceTail,
-    SpareRow,
-)
+from ettrick.analysis.results import explained
 from ettrick.analysis.results.files import csv_text
 from ettrick.sim.scenario.services import ServingLayout
-from ettrick.sim.steps.serving import (
-    cache_room,
-    decode,
-    handover,
-    power,
-    prefill,
-    reading_rate,
-    speculated,
-    time_per_token,
-    time_to_first_token,
-)
+from ettrick.sim.steps import serving
 from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -38,7 +20,6 @@ if TYPE_CHECKING:
 
     from ettrick.sim import PreparedService
     from ettrick.sim.scenario.services import ServiceSpec
-    from ettrick.sim.steps.serving import DisaggregatedPools
 
 Sort = Literal["gpu", "power", "money"]
 
@@ -49,7 +30,7 @@ _BAND90 = 1.6448536269514722
 """Standard deviations that hold 90 % of a normal law [-]."""
 
 
-def describe_service(service: PreparedService, price: float | None) -> ExplainedService:
+def describe_service(service: PreparedService, price: float | None) -> explained.ExplainedService:
     """Return what there is to say about a service; `price` is that of a GPU-hour.
 
     Raises
@@ -57,15 +38,15 @@ def describe_service(service: PreparedService, price: float | None) -> Explained
     sim.engine.requests.RequestError
         If one request alone exceeds the room for keys and values.
     """
-    spec, replica, requests = service.spec, service.replica, service.requests
+    spec, replica, requests, prompt = service.spec, service.replica, service.requests, service.mean_request
     tail, curve = _tail(service), list(service.attainment)
     basis, sigma = _basis(service)
     slo_load = _load_within(curve, spec.slo.attainment)
     capacity = service.capacity * spec.replicas
     fail, restart, repair, load, _ = service.failing
-    terms = decode(replica, service.within, requests.context)._asdict()
-    total = float(time_per_token(replica, service.within, requests))
-    return ExplainedService(
+    terms = serving.decode(replica, service.within, requests.context)._asdict()
+    total = float(serving.time_per_token(replica, service.within, requests))
+    return explained.ExplainedService(
         model=replica.shape.title,
         accelerator=replica.chip.title,
         engine=f"{replica.engine.title} {replica.engine.release}",
@@ -77,12 +58,12 @@ def describe_service(service: PreparedService, price: float | None) -> Explained
         basis=basis,
         sigma=sigma,
         weight_bytes=replica.weight_bytes,
-        cache_room_bytes=cache_room(replica),
+        cache_room_bytes=serving.cache_room(replica),
         cache_bytes_per_token=float(replica.cache_bytes(requests.context)) / requests.context,
         admission=replica.engine.admission,
         readers=None if service.pools is None else _readers(service.pools, service),
-        speculated_tokens=speculated(replica.draft, replica.accept),
-        prefill_s=float(prefill(service.reader or replica, service.mean_request.input, service.mean_request.hit)),
+        speculated_tokens=serving.speculated(replica.draft, replica.accept),
+        prefill_s=float(serving.prefill(service.reader or replica, prompt.input, prompt.hit)),
         input_tokens=requests.input,
         output_tokens=requests.output,
         tpot_terms_s={
@@ -106,10 +87,10 @@ def describe_service(service: PreparedService, price: float | None) -> Explained
     )
 
 
-def _readers(pools: DisaggregatedPools, service: PreparedService) -> PrefillSummary:
+def _readers(pools: serving.DisaggregatedPools, service: PreparedService) -> explained.PrefillSummary:
     reader, request = pools.readers, service.mean_request
-    carried = float(pools.reading * reading_rate(reader, request))
-    return PrefillSummary(
+    carried = float(pools.reading * serving.reading_rate(reader, request))
+    return explained.PrefillSummary(
         replicas=int(pools.reading),
         tensor=reader.tensor,
         data=reader.data,
@@ -117,7 +98,7 @@ def _readers(pools: DisaggregatedPools, service: PreparedService) -> PrefillSumm
         prompts_per_s=carried,
         busy=service.rate / carried,
         balance=carried / (service.spec.replicas * service.unfed),
-        handover_s=float(handover(pools, request)),
+        handover_s=float(serving.handover(pools, request)),
     )
 
 
@@ -146,20 +127,20 @@ def _basis(service: PreparedService) -> tuple[str, float]:
     return ", ".join(text for text, _ in reasons), max(spread for _, spread in reasons)
 
 
-def _amounts(service: PreparedService, batch: float, price: float | None) -> ServiceAmounts:
+def _amounts(service: PreparedService, batch: float, price: float | None) -> explained.ServiceAmounts:
     """Return what a replica does at a batch."""
-    replica, output = service.replica, service.requests.output
+    replica, requests, output = service.replica, service.requests, service.requests.output
     gpus = service.gpus / service.spec.replicas
-    time = float(time_per_token(replica, batch, service.requests))
+    time = float(serving.time_per_token(replica, batch, service.requests))
     rate = batch / time / gpus
     spread = math.exp(_BAND90 * _basis(service)[1])
     drawn = _drawn(service, batch, batch / (time * output))
     facility = None if drawn is None or service.host is None else (drawn + service.host) * service.pue
-    return ServiceAmounts(
+    return explained.ServiceAmounts(
         batch=batch,
         tpot_s=time,
         tpot_s_band90=(time / spread, time * spread),
-        ttft_s=None if service.reader is not None else float(time_to_first_token(replica, batch, service.requests)),
+        ttft_s=None if service.reader is not None else float(serving.time_to_first_token(replica, batch, requests)),
         tokens_per_gpu_s=rate,
         tokens_per_s_user=1 / time,
         requests_per_s=rate * gpus / output,
@@ -174,25 +155,24 @@ def _drawn(service: PreparedService, batch: float, rate: float) -> float | None:
     """Return what a GPU draws when a replica serves `rate` requests a second [W], readers of prompts among them."""
     replica, pools = service.replica, service.pools
     try:
-        drawn = float(power(replica, batch, service.requests))
+        drawn = float(serving.power(replica, batch, service.requests))
     except ValueError:
         return None
     if pools is None or replica.chip.power is None:
         return drawn
     # A prefill draws the power of the board; a reader without work the intercept of the law.
     least = replica.by_generation(replica.constants.power)[0]
-    busy = min(
-        rate * float(pools.decoding) / float(pools.reading * reading_rate(pools.readers, service.mean_request)), 1.0
-    )
+    reading = pools.reading * serving.reading_rate(pools.readers, service.mean_request)
+    busy = min(rate * float(pools.decoding) / float(reading), 1.0)
     reader = replica.chip.power * (least + (1 - least) * busy)
     readers = service.gpus - service.spec.replicas * replica.gpus
     return drawn + (reader - drawn) * readers / service.gpus
 
 
-def _tail(service: PreparedService) -> ServiceTail:
+def _tail(service: PreparedService) -> explained.ServiceTail:
     served = service.settled(service.load)
     ttft, tpot = (np.percentile(times, [50, 99]).tolist() for times in (served.ttft, served.tpot))
-    return ServiceTail(
+    return explained.ServiceTail(
         requests=len(served.arrival),
         ttft_mean_s=float(served.ttft.mean()),
         ttft_p50_s=ttft[0],
@@ -214,9 +194,9 @@ def _load_within(curve: list[tuple[float, float]], attainment: float) -> float |
     return curve[-1][0]
 
 
-def _spares(service: PreparedService, spares: int) -> SpareRow:
+def _spares(service: PreparedService, spares: int) -> explained.SpareRow:
     standing = service.standing(spares)
-    return SpareRow(
+    return explained.SpareRow(
         spares=spares,
         capacity_share=standing.share,
         all_up=float(standing.pmf[-1]),
@@ -232,21 +212,21 @@ _RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 def describe_service_layouts(
     scenario: str, service: PreparedService, price: float | None, sort: Sort, top: int
-) -> ServiceLayoutsDocument:
+) -> explained.ServiceLayoutsDocument:
     """Return the layouts and batches of replicas that no other beats in both tokens/s of a user and those of `sort`.
 
     Of each layout that the GPUs of the service are enough for, batches of powers of the square root of two.
     """
     candidates = list(_sized(service, service.gpus))
-    rows = [row for candidate in candidates for row in _layout_rows(candidate, service.spec, price)]
-    best: list[ServiceLayoutRow] = []
+    rows = [row for candidate in candidates for row in _rows(candidate, service.spec, price)]
+    best: list[explained.ServiceLayoutRow] = []
     reached = 0.0
     for row in sorted(rows, key=lambda row: (-row.amounts.tokens_per_s_user, -_yield(row, sort))):
         if _yield(row, sort) > reached:
             reached = _yield(row, sort)
             best.append(row)
     keep = {round(place) for place in np.linspace(0, len(best) - 1, min(top, len(best)))}
-    return ServiceLayoutsDocument(
+    return explained.ServiceLayoutsDocument(
         format=FORMAT,
         scenario=scenario,
         service=service.spec.name,
@@ -259,21 +239,21 @@ def describe_service_layouts(
     )
 
 
-def _layout_rows(candidate: PreparedService, stated: ServiceSpec, price: float | None) -> Iterator[ServiceLayoutRow]:
+def _rows(service: PreparedService, stated: ServiceSpec, price: float | None) -> Iterator[explained.ServiceLayoutRow]:
     """Yield a layout with each batch."""
-    share, pools, layout = candidate.standing().share, candidate.pools, candidate.spec.parallelism
-    most = candidate.fed if pools is not None else candidate.largest
+    share, pools, layout = service.standing().share, service.pools, service.spec.parallelism
+    most = service.fed if pools is not None else service.largest
     for batch in {*np.geomspace(1, most, max(2, 1 + round(2 * math.log2(max(most, 2)))))}:
-        amounts = _amounts(candidate, float(batch), price)
+        amounts = _amounts(service, float(batch), price)
         joules = amounts.facility_joules_per_million_tokens
-        yield ServiceLayoutRow(
+        yield explained.ServiceLayoutRow(
             tensor=layout.tensor,
             data=layout.data,
             pipeline=layout.pipeline,
-            replicas=candidate.spec.replicas,
+            replicas=service.spec.replicas,
             prefill_replicas=None if pools is None else int(pools.reading),
             prefill_gpus=None if pools is None else pools.readers.gpus,
-            is_own=layout == stated.parallelism and candidate.spec.prefill == stated.prefill,
+            is_own=layout == stated.parallelism and service.spec.prefill == stated.prefill,
             is_within_slo=amounts.tpot_s <= stated.slo.tpot and (amounts.ttft_s or 0.0) <= stated.slo.ttft,
             amounts=amounts,
             tokens_per_mw_s=None if joules is None else 1e12 / joules,
@@ -296,8 +276,8 @@ def _sized(service: PreparedService, gpus: int) -> Iterator[PreparedService]:
     request = service.mean_request
 
     def read(reader: PreparedService) -> float:
-        alone = float(prefill(reader.replica, request.input, request.hit)) / reader.replica.data
-        rate = float(reading_rate(reader.replica, request)) / reader.replica.gpus
+        alone = float(serving.prefill(reader.replica, request.input, request.hit)) / reader.replica.data
+        rate = float(serving.reading_rate(reader.replica, request)) / reader.replica.gpus
         return rate if alone < service.spec.slo.ttft else 0.0
 
     readers = max(fitting, key=read)
@@ -308,8 +288,8 @@ def _sized(service: PreparedService, gpus: int) -> Iterator[PreparedService]:
             batch = part * decodes.unfed_batch
             if batch < 1:
                 continue
-            rate = batch / float(request.output * time_per_token(decodes.replica, batch, decodes.requests))
-            ratio = rate / float(reading_rate(readers.replica, request))
+            rate = batch / float(request.output * serving.time_per_token(decodes.replica, batch, decodes.requests))
+            ratio = rate / float(serving.reading_rate(readers.replica, request))
             count = int(gpus / (candidate.replica.gpus + ratio * layout.gpus))
             reading = max((gpus - count * candidate.replica.gpus) // layout.gpus, 0)
             if count and reading:
@@ -329,7 +309,7 @@ def _layouts(service: PreparedService, gpus: int) -> Iterator[ServingLayout]:
                     yield ServingLayout(tensor=tensor, data=data, pipeline=pipeline)
 
 
-def _yield(row: ServiceLayoutRow, sort: Sort) -> float:
+def _yield(row: explained.ServiceLayoutRow, sort: Sort) -> float:
     """Return what is weighed against tokens/s of a user, failures counted."""
     if sort == "power":
         return (row.tokens_per_mw_s or 0.0) * row.serving_share
@@ -338,7 +318,7 @@ def _yield(row: ServiceLayoutRow, sort: Sort) -> float:
     return row.tokens_per_gpu_s_after_failures
 
 
-def service_layouts_csv(content: ServiceLayoutsDocument) -> str:
+def service_layouts_csv(content: explained.ServiceLayoutsDocument) -> str:
     """Return layouts of a service as CSV, with the names of the document; units are in the names."""
     rows = []
     for row in content.layouts:

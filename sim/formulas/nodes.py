@@ -507,13 +507,7 @@ def _law(
 
 
 def gives_up(
-    life: float,
-    repair: float,
-    required: int,
-    spares: int,
-    patience: float,
-    *,
-    exposed: bool = True,
+    life: float, repair: float, required: int, spares: int, patience: float, *, exposed: bool = True
 ) -> tuple[float, float]:
     """Return which part of its starved time a job with patience waits for [-], and how often it gives up in it [1/s].
 

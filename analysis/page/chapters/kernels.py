@@ -16,13 +16,8 @@ from ettrick.analysis.results.step import unit_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ettrick.analysis.results.explained import (
-        KernelChange,
-        KernelComparison,
-        KernelRow,
-        KernelsDocument,
-        MeasuredKernel,
-    )
+    from ettrick.analysis.results import explained
+
 
 _TERA, _MICROSECOND = 1e12, 1e-6
 
@@ -33,10 +28,10 @@ _ACROSS, _UP = 72, 16
 """Letters of a roofline in the terminal."""
 
 
-def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
+def sections(content: explained.KernelsDocument, top: int | None = None) -> list[Section]:
     """Return the kernels as tables, the `top` ones with the largest share of the step."""
     shown = content.kernels[:top]
-    columns: tuple[Column[KernelRow], ...] = (
+    columns: tuple[Column[explained.KernelRow], ...] = (
         Column("kernel", lambda row: row.kernel),
         Column("m x n x k, or size", _sizes, is_number=False),
         Column("format", lambda row: row.format, is_number=False),
@@ -62,7 +57,7 @@ def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
     return parts
 
 
-def _step_text(content: KernelsDocument) -> str:
+def _step_text(content: explained.KernelsDocument) -> str:
     """Return the time of the step with its band, or that it is measured."""
     band = content.step_s_band90
     return f"{content.step_s:,.4g} s " + (
@@ -70,7 +65,7 @@ def _step_text(content: KernelsDocument) -> str:
     )
 
 
-def _sizes(row: KernelRow) -> str:
+def _sizes(row: explained.KernelRow) -> str:
     if row.m:
         groups = f"{row.groups:,.4g} x " if row.groups != 1 else ""
         return groups + " x ".join(f"{size:.6g}" for size in (row.m, row.n, row.k))
@@ -84,8 +79,8 @@ def _us(seconds: float) -> str:
     return f"{time:,.0f}" if time >= 1000 else f"{time:.4g}"
 
 
-def _measured_section(content: KernelsDocument, step: float) -> Section:
-    columns: tuple[Column[MeasuredKernel], ...] = (
+def _measured_section(content: explained.KernelsDocument, step: float) -> Section:
+    columns: tuple[Column[explained.MeasuredKernel], ...] = (
         Column("kernel", lambda row: row.kernel),
         Column("measurements", lambda row: f"{row.measurements:,}"),
         Column("measured [us]", lambda row: _us(row.measured_s)),
@@ -101,8 +96,8 @@ def _measured_section(content: KernelsDocument, step: float) -> Section:
     return Section("measured", title, (), (table_of("", content.measured, columns),), tuple(notes))
 
 
-def _comparison_section(comparison: KernelComparison) -> Section:
-    columns: tuple[Column[KernelChange], ...] = (
+def _comparison_section(comparison: explained.KernelComparison) -> Section:
+    columns: tuple[Column[explained.KernelChange], ...] = (
         Column("kernel", lambda row: row.kernel),
         Column("before [us]", lambda row: _us(row.before_s)),
         Column("after [us]", lambda row: _us(row.after_s)),
@@ -121,19 +116,19 @@ def _comparison_section(comparison: KernelComparison) -> Section:
     return Section("comparison", title, (text,), (table_of("", comparison.changes, columns),), tuple(notes))
 
 
-def format_kernels(content: KernelsDocument, top: int | None = None) -> str:
+def format_kernels(content: explained.KernelsDocument, top: int | None = None) -> str:
     """Return kernels and their roofline as text for standard output."""
     first, *rest = sections(content, top)
     text = [terminal.write([first]), _plotted(content), *([terminal.write(rest)] if rest else [])]
     return "\n\n".join(part for part in text if part)
 
 
-def _points(content: KernelsDocument) -> list[tuple[KernelRow, float, float]]:
+def _points(content: explained.KernelsDocument) -> list[tuple[explained.KernelRow, float, float]]:
     """Return the kernels that compute, the largest share first, with intensity [FLOP/B] and rate in the step [TFLOP/s].
 
     Of products that differ in the pass alone, one: they lie on each other.
     """
-    points: dict[tuple[float, ...], tuple[KernelRow, float, float]] = {}
+    points: dict[tuple[float, ...], tuple[explained.KernelRow, float, float]] = {}
     for row in content.kernels:
         if row.flop_per_byte is not None and row.call_s:
             rate = row.flop / row.call_s / _TERA
@@ -142,7 +137,7 @@ def _points(content: KernelsDocument) -> list[tuple[KernelRow, float, float]]:
     return list(points.values())
 
 
-def roofline(content: KernelsDocument) -> Curves:
+def roofline(content: explained.KernelsDocument) -> Curves:
     """Return the roofline: what memory and matrix units allow by arithmetic intensity, and where the kernels are."""
     points = _points(content)
     bandwidth = content.memory_bytes_per_s / _TERA
@@ -165,7 +160,7 @@ def roofline(content: KernelsDocument) -> Curves:
     )
 
 
-def _plotted(content: KernelsDocument) -> str:
+def _plotted(content: explained.KernelsDocument) -> str:
     """Return the roofline in letters: a capital for each of the kernels with the largest share of the step."""
     chart = roofline(content)
     points = [*((dot.x, dot.y) for dot in chart.dots), *_ends_of(chart)]
@@ -208,7 +203,7 @@ def _roofs(
             yield x, min(roof, max(x * bandwidth, lowest)), "-"
 
 
-def report(content: KernelsDocument, command: str) -> Report:
+def report(content: explained.KernelsDocument, command: str) -> Report:
     """Return a page about the kernels of a step."""
     chart = roofline(content)
     first = content.kernels[0]
