@@ -48,16 +48,6 @@ def down(account: Account, node: int) -> list[tuple[int, int, str]]:
     return [(start, end, cause) for number, start, end, cause in account.log if number == node]
 
 
-@pytest.mark.parametrize("rows", [[[(1, 1000, 2000, "gpu"), (1, 1500, 9000, "power")]], [
-    [(1, 1000, 2000, "gpu")], [(1, 1500, 9000, "power")]
-]])  # fmt: skip
-def test_logs_join_as_the_rows_of_one(tmp_path: Path, engine: str, rows: list[list[Row]]) -> None:
-    """An outage of 1000..2000 s and one of 1500..9000 s are one of 8000 s, in one file or in two."""
-    logs = {f"{number}.csv": part for number, part in enumerate(rows)}
-    account = observed(tmp_path, case(2, 14400, [log(name) for name in logs]), logs, engine)
-    assert down(account, 1) == [(1000, 9000, "gpu")]
-
-
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_a_rack_of_nodes_that_are_down_is_out_all_the_same(tmp_path: Path, engine: str, nodes: int) -> None:
     """The nodes are down from 1000 to 2500 s; their rack fails at 2000 s, and is mended 3000 s later, at 5000 s."""
@@ -91,27 +81,12 @@ def test_a_merged_failure_is_in_repair_when_the_first_is_known(tmp_path: Path, e
     assert account.jobs["a", "starved", "x"] == 3 * (4000 - 1090)
 
 
-def test_a_node_in_repair_has_the_cause_that_took_it_down(tmp_path: Path, engine: str) -> None:
-    """At 1000 s the job is hit and no node is lost; at 1050 s, before that is known, the node goes down for y."""
-    logs: dict[str, list[Row]] = {"log.csv": [(0, 1000, 1000, "x"), (0, 1050, 3000, "y")]}
-    account = observed(tmp_path, case(1, 4000, [log(detection="100 s")]), logs, engine)
-    assert account.outside == {("repair", "y"): 3000 - 1100}
-    assert down(account, 0) == [(1050, 3000, "y")]
-
-
 def test_a_life_on_the_busy_clock_begins_at_the_return(tmp_path: Path, engine: str) -> None:
     """It ends at 1000 s, is known at 1240 s and mended at 1740 s: the next ones end at 2740 and 4480 s."""
     part = {"use": "component", "name": "p", "part": "node", "law": "1000 s", "repair": "500 s", "clock": "busy"}
     keys = case(1, 6000, [part | {"renews": "at_return"}], detection={"time": "240 s"})
     account = observed(tmp_path, keys, {}, engine)
     assert [start for start, _, _ in down(account, 0)] == [1000, 2740, 4480]
-
-
-def test_the_next_life_waits_for_all_outages(tmp_path: Path, engine: str) -> None:
-    """The part is mended at 1500 s, but a log has the node until 2000 s: the next life ends at 3000 s."""
-    part = {"use": "component", "name": "p", "part": "node", "law": "1000 s", "repair": "500 s", "renews": "at_return"}
-    account = observed(tmp_path, case(1, 3500, [part, log()]), {"log.csv": [(0, 1100, 2000, "x")]}, engine)
-    assert down(account, 0) == [(1000, 2000, "p"), (3000, 3500, "p")]
 
 
 def test_a_job_that_starts_again_takes_the_lowest_nodes(tmp_path: Path, engine: str) -> None:
@@ -131,32 +106,6 @@ def test_nodes_of_a_job_that_has_ended_are_idle_like_others(tmp_path: Path) -> N
     ]
     account = observed(tmp_path, case(3, 2000, [log()], jobs=jobs), {"log.csv": [(2, 1500, 1800, "x")]}, "events")
     assert account.interruptions == {}
-
-
-def test_who_waits_for_a_node_has_it_before_the_queue(tmp_path: Path) -> None:
-    """Job a lacks a node from 100 s on; b gives its own back at 200 s, and queues behind a."""
-    jobs = [{"name": name, "gpus": 1, "step_time": "1 s"} for name in "ab"]
-    rung = {"name": "all", "keeps": "hosts", "patience": "150 s", "handles": ["host"]}
-    keys = case(2, 1000, [log(), log("software.csv", fault="process")], jobs=jobs, recovery={
-        "use": "ladder", "rungs": [rung], "exhausted": "10 s"
-    })  # fmt: skip
-    logs: dict[str, list[Row]] = {"log.csv": [(0, 100, 900, "x")], "software.csv": [(1, 200, 200, "y")]}
-    account = observed(tmp_path, keys, logs, "events")
-    assert account.jobs["a", "starved", "x"] == 100
-    assert account.jobs["b", "queued", "y"] == 900 - 210
-
-
-def test_nodes_that_are_given_back_fill_no_pool(tmp_path: Path, engine: str) -> None:
-    """The hot spare is down until 900 s; the node that the job gives back at 200 s is idle until its start at 500 s."""
-    recovery = {"use": "full-restart", "initialize": "0 s", "delay": "300 s"}
-    keys = case(2, 1000, [log()], recovery=recovery, spares={"hot": 1})
-    logs: dict[str, list[Row]] = {"log.csv": [(1, 100, 900, "x"), (0, 200, 200, "y")]}
-    account = observed(tmp_path, keys, logs, engine)
-    assert account.outside == {
-        ("repair", "x"): 800,
-        ("unallocated", "no_failure"): 300,
-        ("spare_idle", "no_failure"): 200,
-    }
 
 
 def test_a_failure_in_the_recovery_stays_where_patience_has_led(tmp_path: Path, engine: str) -> None:

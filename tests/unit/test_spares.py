@@ -43,16 +43,6 @@ def places(simulation: Simulation, place: NodeState) -> list[int]:
     return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
 
 
-def test_a_warm_node_takes_its_delay() -> None:
-    """The failure at 300 s finds two warm nodes; one is there at 360 s; the returned one fills the pool at 500 s."""
-    one = case(4, {"warm": {"nodes": 2, "delay": "60 s"}})
-    result = play(one, [(300.0, 0, 0)])
-    assert seconds(result)["starved"] == pytest.approx(60)
-    assert seconds(result)["initialize"] == pytest.approx(30 + 30)
-    assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(2 * 300 + 700 + 500)
-    assert places(ended(one, [(300.0, 0, 0)]), NodeState.WARM) == [0, 3]
-
-
 def test_n_nodes_take_n_delays() -> None:
     """A rack of four fails at once, and the cold nodes come one by one: 4 x 60 s."""
     cluster = {"nodes": 8, "gpus_per_node": 1, "rack": {"nodes": 4}, "fabric": {"rails": 1}}
@@ -60,62 +50,6 @@ def test_n_nodes_take_n_delays() -> None:
     cold = {"nodes": 4, "delay": "60 s", "one_by_one": True}
     one = prepared(cluster=cluster, jobs=[{"name": "job", "gpus": 4}], failures=[rack], spares={"cold": cold})
     assert seconds(play(one, [(300.0, 0, 0)]))["starved"] == pytest.approx(240)
-
-
-@cases("refills", [True, False])
-@cases("pool", ["warm", "cold"])
-def test_what_fills_up_again(pool: str, refills: bool) -> None:
-    """A pool that does not refill shrinks for ever; one that does is whole 200 s after each failure."""
-    one = case(4, {pool: {"nodes": 2, "delay": "10 s", "refills": refills}})
-    rows = [(300.0, 0, 0), (600.0, 1, 1)]
-    simulation = ended(one, rows)
-    # An idle node comes before a cold one, and after a warm one.
-    left = 2 if refills else int(pool == "cold")
-    place = NodeState.WARM if pool == "warm" else NodeState.COLD
-    assert len(places(simulation, place)) == simulation.cluster.pools[pool].count == left
-    if refills:
-        spare = 2 * 300 + 200 + 2 * 100 + 200 + 2 * 200
-        assert play(one, rows).cluster[Bucket.SPARE_IDLE] == pytest.approx(spare)
-    else:
-        assert play(one, [(300.0, 0, 0)]).cluster[Bucket.SPARE_IDLE] == pytest.approx(2 * 300 + 700)
-
-
-def test_hot_then_warm_then_cold_then_idle() -> None:
-    """Three failures empty the pools; the nodes fill them up as they come back: hot first, then warm, then cold."""
-    spares = {"hot": 1, "warm": {"nodes": 1, "delay": "1 s"}, "cold": {"nodes": 1, "delay": "1 s"}}
-    recovery = {"use": "hot-spare", "initialize": "1 s", "pools": ["spare", "warm", "cold"]}
-    one = case(8, spares, recovery=recovery)
-    rows = [(300.0, 0, 0), (310.0, 0, 1), (320.0, 0, 7), (330.0, 0, 2)]
-    simulation = ended(one, rows)
-    # Taken were the spare 7, the warm 6 and the cold 5. Back are 0 at 500 s, 1 at 510, 7 at 520, and the idle 2 at 530.
-    assert sorted(simulation.jobs.all[0].nodes) == [5, 6]
-    assert places(simulation, NodeState.SPARE) == [0]
-    assert places(simulation, NodeState.WARM) == [1]
-    assert places(simulation, NodeState.COLD) == [7]
-    assert places(simulation, NodeState.IDLE) == [2, 3, 4]
-
-
-def test_two_jobs_share_the_spare() -> None:
-    """The first to fail takes the spare; the second waits until the first one's node comes back and is the spare."""
-    jobs = [{"name": "a", "gpus": 2}, {"name": "b", "gpus": 2}]
-    one = case(6, {"hot": 1}, jobs=jobs, recovery=ONLY_SPARES)
-    result = play(one, [(300.0, 0, 0), (310.0, 1, 2)])
-    assert "starved" not in seconds(result, 0)
-    assert seconds(result, 1)["starved"] == pytest.approx(190)
-    assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(300 + 490)
-
-
-@cases(("down", "queued", "nodes"), [(1, 0.0, [1, 2, 3, 4]), (2, 0.0, [2, 3, 4, 5]), (3, 150.0, [0, 3, 4, 5])])
-def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, queued: float, nodes: list[int]) -> None:
-    """A job of all nodes but the two spares, some of which are down from 50 s to 250 s, arrives at 100 s.
-
-    It starts with a spare for each; three down are too many, until the first is back. Those that return are the spares.
-    """
-    one = case(6, {"hot": 2}, jobs=[{"name": "job", "gpus": 4, "arrival": "100 s"}])
-    simulation = ended(one, [(50.0, 0, node) for node in range(down)])
-    assert seconds(simulation._result()).get("queued", 0.0) == pytest.approx(queued)
-    assert simulation.jobs.all[0].nodes == nodes
-    assert places(simulation, NodeState.SPARE) == sorted(set(range(6)).difference(nodes))
 
 
 def test_a_stationary_start_finds_a_job_of_all_nodes_but_the_spares_running() -> None:
@@ -130,18 +64,6 @@ def test_a_stationary_start_finds_a_job_of_all_nodes_but_the_spares_running() ->
     found = sum(job.start != 0 for job in results)
     assert abs(found - 400 * waits) <= Z * (400 * waits * (1 - waits)) ** 0.5
     assert any(job.start == 0 for job in results)
-
-
-@cases(("work", "gpus", "queued"), [("1 d", 2, 150.0), ("40 s", 4, 0.0)])
-def test_hot_spares_are_kept_for_a_job_that_runs(work: str, gpus: int, queued: float) -> None:
-    """A job has two of five nodes from 0 s on, one is a spare, one is down from 50 s to 250 s. Another comes at 100 s.
-
-    It is one node short. While the first job runs it does not get the spare; if that is done by then, it does.
-    """
-    later = {"name": "later", "gpus": gpus, "arrival": "100 s"}
-    jobs = [{"name": "first", "gpus": 2, "work": {"time": work}}, later]
-    result = play(case(5, {"hot": 1}, jobs=jobs), [(50.0, 0, 2)])
-    assert seconds(result, 1).get("queued", 0.0) == pytest.approx(queued)
 
 
 def test_spares_fail_while_they_wait() -> None:
