@@ -31,11 +31,9 @@ from ettrick.sim.policies.contracts import (
     Stall,
 )
 from ettrick.sim.policies.detection.race import HUMAN
-from ettrick.sim.policies.recovery.full_restart import FullRestart
-from ettrick.sim.policies.recovery.hot_spare import HotSpare
 from ettrick.sim.policies.recovery.ladder import Ladder as Rungs
 from ettrick.sim.policies.recovery.phases import Participants
-from ettrick.sim.policies.recovery.standby import Standby
+from ettrick.sim.policies.recovery.restart import FullRestart, HotSpare, Standby
 from ettrick.sim.policies.repair import RepairTiers
 from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed

@@ -18,7 +18,7 @@ from ettrick.sim.cluster.placement import RankLayout
 from ettrick.sim.engine.nodes import NodePool, NodeState, TimeWeightedCount, gather, spread
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures.effects import IncidentSize
-from ettrick.sim.policies.recovery.full_restart import FullRestart
+from ettrick.sim.policies.recovery.restart import FullRestart
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 from tests.source_checks import size_law
