@@ -109,7 +109,7 @@ def start_lives(s: Scalars) -> None:
         it = s.begun_life[index]
         origin = s.origins[it.source]
         if origin.hidden:
-            nodes.begin_hidden(s, nodes.new_life(s, it.slot, it.source, it.slot, 0, it.due), it.due, 0.0)
+            nodes.begin_hidden(s, it.slot, it.source, it.slot, 0, it.due, 0.0)
         elif origin.of_job:
             clock = nodes.HELD_CLOCK if origin.away >= 0 else nodes.PROCESS_CLOCK
             nodes.push_life(s, clock, nodes.new_life(s, -1, it.source, it.slot, it.round, it.due), it.due)
@@ -466,8 +466,8 @@ def strike_hidden(s: Scalars, index: int) -> None:
     if life.round >= RELAPSE:
         s.relapses += 1
     else:
-        following = nodes.new_life(s, life.node, life.source, life.slot, life.round + 1, 0.0)
-        nodes.begin_hidden(s, following, state.life_of(s, life.source, life.slot, life.round + 1), now)
+        seconds = state.life_of(s, life.source, life.slot, life.round + 1)
+        nodes.begin_hidden(s, life.node, life.source, life.slot, life.round + 1, seconds, now)
     occur(s, failure, math.nan, False)
 
 
@@ -476,7 +476,7 @@ def catch(s: Scalars, source: int, node: int, number: int) -> None:
     if not nodes.has_hidden(s, node, source):
         first = (number + 1) * ONSET
         seconds = state.life_of(s, source, node, first)
-        nodes.begin_hidden(s, nodes.new_life(s, node, source, node, first, seconds), seconds, s.now)
+        nodes.begin_hidden(s, node, source, node, first, seconds, s.now)
     origin = s.origins[source]
     time = s.now + quantile(s.laws, origin.onset, uniform_one(origin.onset_key, node, number + 1))
     if time < s.end:

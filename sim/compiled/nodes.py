@@ -262,8 +262,7 @@ def remain(s: Scalars, node: int, failure: FailureId, now: float) -> None:
         # One of the nodes that an incident took: it strikes again alone, and its slot is the node.
         slot, number = node, number * PARTS + slot
     number += RELAPSE
-    after = relapse_after(s, failure.source, slot, number)
-    begin_hidden(s, new_life(s, node, failure.source, slot, number, after), after, now)
+    begin_hidden(s, node, failure.source, slot, number, relapse_after(s, failure.source, slot, number), now)
 
 
 def relapse_after(s: Scalars, source: int, slot: int, number: int) -> float:
@@ -271,16 +270,14 @@ def relapse_after(s: Scalars, source: int, slot: int, number: int) -> float:
     return state.draw(s, s.origins[source].relapse_after, FailureId(source, slot, number), state.RELAPSE_AFTER)
 
 
-def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
-    """Let a hidden fault strike after `seconds` of its clock."""
-    life = s.lives[index]
+def begin_hidden(s: Scalars, node: int, source: int, slot: int, number: int, seconds: float, now: float) -> None:
+    """Let a hidden fault of a node strike after `seconds` of its clock."""
+    index = new_life(s, node, source, slot, number, seconds)
     keep_hidden(s, index)
-    if s.origins[life.source].clock == state.BUSY:
+    if s.origins[source].clock == state.BUSY:
         begin_busy(s, index, seconds, now)
     elif now + seconds < s.end:
-        state.schedule(
-            s, now + seconds, order_of(life.source, life.slot), state.ON_HIDDEN, index, life.token, 0, 0, 0, 0.0
-        )
+        state.schedule(s, now + seconds, order_of(source, slot), state.ON_HIDDEN, index, 0, 0, 0, 0, 0.0)
 
 
 def keep_hidden(s: Scalars, index: int) -> None:
@@ -333,7 +330,7 @@ def resume_hidden(s: Scalars, node: int, now: float) -> None:
         else:
             number = life.round + 1
             seconds = state.life_of(s, life.source, life.slot, number)
-        begin_hidden(s, new_life(s, node, life.source, life.slot, number, 0.0), seconds, now)
+        begin_hidden(s, node, life.source, life.slot, number, seconds, now)
 
 
 def cure(s: Scalars, node: int) -> None:
@@ -701,7 +698,8 @@ def take_out(s: Scalars, failure: FailureId, first: int, count: int) -> None:
     s.repairs_begun[cause] += 1
     for number in range(size_of(count)):
         index = member_of(s, first, count, number)
-        is_outside = is_up_outside(s, index)
+        node = s.nodes[index]
+        is_outside = node.outages == 0 and not (node.in_job and s.is_holding)
         take_down(s, index, cause, now)
         if is_outside:
             send_to_repair(s, index, cause, now, s.origins[failure.source].bucket)
@@ -732,12 +730,6 @@ def begin_repairs(s: Scalars, now: float) -> None:
             s, now + it.due, state.RETURN, state.ON_RETURN, it.source, it.slot, it.round, it.node, it.count, 0.0
         )
     s.pendings = 0
-
-
-def is_up_outside(s: Scalars, index: int) -> bool:
-    """Return whether a node is up and outside jobs."""
-    node = s.nodes[index]
-    return node.outages == 0 and not (node.in_job and s.is_holding)
 
 
 def mend(s: Scalars, failure: FailureId, first: int, count: int, now: float) -> None:
