@@ -160,9 +160,7 @@ def _collected(exposure: list[Exposure], without: Sequence[tuple[float, float]])
 
 def _sorted_out(tables: Tables) -> tuple[list[NodeEvent], list[NodeEvent], list[NodeEvent]]:
     """Return the events by what they say: nodes out of service, faults of nodes, and failures of jobs."""
-    rows: list[NodeEvent] = []
-    faults: list[NodeEvent] = []
-    reports: list[NodeEvent] = []
+    rows, faults, reports = (list[NodeEvent]() for _ in range(3))
     for event in tables.events:
         (rows if not event.is_fault else reports if event.part == "job" else faults).append(event)
     return rows, _faults(tables, faults), reports

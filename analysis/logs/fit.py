@@ -146,8 +146,7 @@ def _node_days_up(history: History) -> float:
 
 def _divided(together: Sequence[Incidents], outages: Sequence[NodeEvent]) -> tuple[list[Incidents], list[Incidents]]:
     """Return the incidents that are a source, and those that chance explains or too few, whose outages are single."""
-    used: list[Incidents] = []
-    unused: list[Incidents] = []
+    used, unused = list[Incidents](), list[Incidents]()
     for incidents in together:
         # One of many racks is none of chance.
         is_enough = len(incidents.groups) >= FEWEST_INCIDENTS or incidents is not together[0]

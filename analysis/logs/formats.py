@@ -38,13 +38,9 @@ LOOK = 1000
 
 @paused_collection()
 def read_files(
-    files: Sequence[str],
-    reading: ReaderContext,
-    zones: Sequence[str] = (),
-    kinds: Mapping[str, str] | None = None,
-    progress: Callable[[int, int | None], None] = lambda _done, _total: None,
-    years: Sequence[str] = (),
-) -> None:
+    files: Sequence[str], reading: ReaderContext, zones: Sequence[str] = (), kinds: Mapping[str, str] | None = None,
+    progress: Callable[[int, int | None], None] = lambda _done, _total: None, years: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Read files into the tables; ``-`` is standard input.
 
     Parameters
@@ -73,7 +69,8 @@ def read_files(
             seen[content] = file
             source = LogFile(file, kind or sniff(head, file, reading.rules))
             advance = functools.partial(lambda before, read: progress((before + read) >> 20, total), before)
-            _read_file(source, reading, stream, zones, years, advance)
+            clock = Moments(year=year_of(file, years), zone=zone_of(file, zones), file=file)
+            _read_file(LogReader(source, clock, reading, stream, advance))
         before += size or 0
         progress(before >> 20, total)
     _close(reading)
@@ -103,17 +100,12 @@ def _skip(file: str, first: str, tables: Tables) -> None:
     tables.findings.append(f"{file} has the content of {first}; it is read once")
 
 
-def _read_file(
-    source: LogFile, reading: ReaderContext, stream: io.BufferedReader[Any], zones: Sequence[str],
-    years: Sequence[str], advance: Callable[[int], None],
-) -> None:  # fmt: skip
+def _read_file(log: LogReader) -> None:
     """Read one file by the reader of its kind, and refuse it if nothing of it is used."""
-    reading.tables.sources.append(source)
-    year = year_of(source.file, years)
-    clock = Moments(zone_of(source.file, zones), source.file, year)
-    READERS[source.kind](LogReader(source, clock, reading, stream, advance))
-    reading.tables.findings[:0] = _findings(source, clock)
-    _refuse_unused(source, reading.tables)
+    log.tables.sources.append(log.source)
+    READERS[log.source.kind](log)
+    log.tables.findings[:0] = _findings(log.source, log.clock)
+    _refuse_unused(log.source, log.tables)
 
 
 def _findings(source: LogFile, clock: Moments) -> Iterator[str]:
