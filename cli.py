@@ -297,7 +297,7 @@ def list_(
 
     With each stands where it comes from.
     """
-    from ettrick.analysis.page.chapters.listing import PLUGINS, format_inventory, kinds, names_of_kinds
+    from ettrick.analysis.terminal import PLUGINS, format_inventory, kinds, names_of_kinds
     from ettrick.sim.yamlfile import suggest
 
     if kind not in (None, PLUGINS, *names_of_kinds()):

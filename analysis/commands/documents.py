@@ -96,9 +96,8 @@ def plot(
 ) -> None:
     """Draw one picture of a report, or list them."""
     from ettrick.analysis.page import charts
-    from ettrick.analysis.page.chapters.listing import terminal_width, wrapped
     from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
-    from ettrick.analysis.terminal import visible
+    from ettrick.analysis.terminal import terminal_width, visible, wrapped
     from ettrick.sim.yamlfile import suggest
 
     if (picture is None) != (out is None):

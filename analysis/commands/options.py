@@ -39,7 +39,7 @@ def complete_catalog(table: Literal["accelerators", "models", "bundles", "recove
 
 def complete_kinds(incomplete: str) -> list[str]:
     """Return what kinds of things ``ettrick list`` lists."""
-    from ettrick.analysis.page.chapters.listing import kinds
+    from ettrick.analysis.terminal import kinds
 
     return _begins(kinds(), incomplete)
 

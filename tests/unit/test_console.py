@@ -18,8 +18,7 @@ import yaml
 from typer.testing import CliRunner
 
 from ettrick.analysis.contest.runs import band, replicate
-from ettrick.analysis.page.chapters.listing import format_inventory
-from ettrick.analysis.terminal import ProgressBar
+from ettrick.analysis.terminal import ProgressBar, format_inventory
 from ettrick.cli import app
 from tests import report_sample
 from tests.cases import cases
@@ -263,7 +262,7 @@ RUN = "from ettrick.cli import app; app(['run', 'quickstart', '--replications', 
 
 LIST = """
 import os
-from ettrick.analysis.page.chapters.listing import format_inventory
+from ettrick.analysis.terminal import format_inventory
 print(format_inventory(), end="|next|")
 os.environ["NO_COLOR"] = "1"
 print(format_inventory(), end="|next|")

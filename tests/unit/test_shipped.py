@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.metrics import METRICS
-from ettrick.analysis.page.chapters.listing import PLUGINS, format_inventory, kinds
 from ettrick.analysis.ratios import ratios, time_shares
+from ettrick.analysis.terminal import PLUGINS, format_inventory, kinds
 from ettrick.cli import app
 from ettrick.sim import yamlfile
 from ettrick.sim.prepare import placement
