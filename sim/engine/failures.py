@@ -158,15 +158,9 @@ class Failures:
         return Lifetime(life.node, life.source, life.slot, life.round + 1, due)
 
     def occur(
-        self,
-        info: SourceInfo,
-        slot: int,
-        number: int,
-        until: float = math.nan,
-        *,
-        waited: bool = False,
-        is_found: bool = False,
-    ) -> None:
+        self, info: SourceInfo, slot: int, number: int, until: float = math.nan,
+        *, waited: bool = False, is_found: bool = False,
+    ) -> None:  # fmt: skip
         """Let a candidate come true: drop it, or let its fault take effect.
 
         One that `waited` has done so enough; one that a check `is_found` by drains its node.

@@ -74,13 +74,9 @@ class JobPhases:
     queue: Queue
 
     def __init__(
-        self,
-        prepared: Prepared,
-        replication: int,
-        failures: Failures,
-        recorder: Recorder | None,
+        self, prepared: Prepared, replication: int, failures: Failures, recorder: Recorder | None,
         when_all_done: Callable[[float], None],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.prepared = prepared
         self.replication = replication
         self.kernel: Environment = failures.kernel

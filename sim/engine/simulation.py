@@ -41,14 +41,9 @@ class Simulation:
     """
 
     def __init__(
-        self,
-        prepared: Prepared,
-        replication: int,
-        trace: FailureTrace,
-        *,
-        keeps_log: bool = False,
-        keeps_timeline: bool = False,
-    ) -> None:
+        self, prepared: Prepared, replication: int, trace: FailureTrace,
+        *, keeps_log: bool = False, keeps_timeline: bool = False,
+    ) -> None:  # fmt: skip
         if prepared.has_queue:
             prepared = pooled(prepared)
         self.prepared, self.replication = prepared, replication

@@ -213,7 +213,7 @@ def _examined(scenario: Scenario) -> Prepared:
         tenants=fleet.tenants,
         partitions=fleet.partitions,
         warnings=(
-            *_warnings(scenario, site, sources, placed, jobs),
+            *_warnings(scenario, site, sources, list(zip(placed, jobs, strict=True))),
             *_idle_warnings(scenario, surplus),
             *fleet.warnings,
             *power_warnings(scenario, upkeep),
@@ -246,24 +246,20 @@ def _stated(scenario: Scenario, counts: Mapping[str, int]) -> Prepared:
 
 
 def _warnings(
-    scenario: Scenario,
-    site: EmptyCluster,
-    sources: Sequence[FailureSource],
-    placed: Sequence[PlacedJob],
-    jobs: Sequence[PreparedJob],
+    scenario: Scenario, site: EmptyCluster, sources: list[FailureSource], cases: list[tuple[PlacedJob, PreparedJob]]
 ) -> Iterator[str]:
     """Yield what to know of a scenario's cluster, recovery, stores, failures and steps, one line each."""
     yield from filter(None, [scenario.cluster.follows])
     yield from pool_warnings(scenario, site)
     yield from _preset_warnings(scenario)
-    yield from _redundancy_warnings(scenario, jobs)
+    yield from _redundancy_warnings(scenario, [job for _, job in cases])
     yield from _copy_warnings(scenario)
     yield from _store_warnings(scenario)
     yield from failure_warnings(scenario, sources)
-    for case in placed:
+    for case, _ in cases:
         yield from layout_warnings(site, case.index, case.spec)
     slow = [source.name for source in sources if source.effect.speed < 1]
-    for case, job in zip(placed, jobs, strict=True):
+    for case, job in cases:
         yield from step_warnings(case, job, slow)
 
 
@@ -281,10 +277,7 @@ def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]
 
 
 def _conditions(
-    sources: Sequence[FailureSource],
-    jobs: Sequence[PreparedJob],
-    streams: Sequence[PreparedStream],
-    upkeep: PowerAndCost,
+    sources: list[FailureSource], jobs: Sequence[PreparedJob], streams: Sequence[PreparedStream], upkeep: PowerAndCost
 ) -> list[FailureSource]:
     """Return the causes of lost time that are no failures.
 

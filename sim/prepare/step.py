@@ -15,7 +15,7 @@ from ettrick.sim.scenario.model import Execution, Parallelism, Work
 from ettrick.sim.steps import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
@@ -377,19 +377,14 @@ def _low_mfu(job: PreparedJob) -> list[str]:
     terms = job.plan.breakdown._asdict()
     lost = max((name for name in terms if name not in _USEFUL), key=terms.__getitem__)
     what = f"{lost} groups" if lost in ("tensor", "context", "expert", "pipeline", "data") else lost
-    share, gpu_tokens = 100 * terms[lost] / job.plan.time, job.tokens / job.gpus
+    share, tokens = 100 * terms[lost] / job.plan.time, job.tokens / job.gpus
     return [
-        f"{line}: a GPU has {gpu_tokens:,.0f} tokens of a step, and {share:.0f} % of the time is {what} "
-        "(ettrick explain)"
+        f"{line}: a GPU has {tokens:,.0f} tokens of a step, and {share:.0f} % of the time is {what} (ettrick explain)"
     ]
 
 
 def pool_paces(
-    cluster: ClusterSpec,
-    precision: str,
-    plan: StepPlan | None = None,
-    home: int = 0,
-    reach: Sequence[int] | None = None,
+    cluster: ClusterSpec, precision: str, plan: StepPlan | None = None, home: int = 0, reach: list[int] | None = None
 ) -> tuple[float, ...]:
     """Return the pace of a job on the nodes of each pool of hosts, relative to that on which it starts [-].
 
