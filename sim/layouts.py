@@ -358,7 +358,7 @@ def job_index(scenario: Scenario, name: str | None) -> int:
 
 
 def _shardings(stated: Sharding, *, try_parameters: bool, try_options: bool) -> tuple[Sharding, ...]:
-    """Return what may be divided among replicas: as the scenario states it, and what else is to be tried."""
+    """Return what may be divided among replicas: as the scenario states it, and what else is evaluated."""
     more: list[Sharding] = ["gradients"] if try_options and stated == "optimizer" else []
     more += ["parameters"] if try_parameters else []
     return tuple(dict.fromkeys((stated, *more)))

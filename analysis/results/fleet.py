@@ -47,8 +47,16 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.metrics import Weight
     from ettrick.analysis.results.ensemble import Ensemble
-    from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, PreparedService, PreparedStream, Ratio
-    from ettrick.sim.engine.prepared import ServicePlan
+    from ettrick.sim import (
+        Attempt,
+        FleetAccount,
+        FleetResult,
+        Prepared,
+        PreparedService,
+        PreparedStream,
+        Ratio,
+        ServicePlan,
+    )
     from ettrick.sim.scenario.streams import Arrival
 
 VIAS = ("direct", "preemption")
