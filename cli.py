@@ -192,7 +192,7 @@ def layouts(
 
     from ettrick import sim
     from ettrick.analysis.explain.layouts import describe_layouts
-    from ettrick.analysis.page.chapters.layouts import format_layouts
+    from ettrick.analysis.page.chapters.cluster import format_layouts
     from ettrick.analysis.results.run import render
     from ettrick.analysis.terminal import ProgressBar
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.explain.layouts import describe_layouts as typed_describe_layouts
-from ettrick.analysis.page.chapters.layouts import format_layouts as typed_format_layouts
+from ettrick.analysis.page.chapters.cluster import format_layouts as typed_format_layouts
 from ettrick.analysis.results.explained import LayoutsDocument
 from ettrick.sim import catalog
 from ettrick.sim.cluster.placement import RankLayout
