@@ -363,7 +363,8 @@ def _condition(question: Asked[typed.ThresholdAnswer]) -> Words:
 def _amount(question: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes, as a span of values of which two were evaluated; the name of the axis is said once."""
     along, span = question.answer.along, _need_span(question, need)
-    straight = _straight(question, need) if len(question.answer.lines) == 1 else ()
+    about = _turned(question, need, question.stated(*need.keys, "at"))
+    straight = (" (about ", about, " on a straight line)") if len(question.answer.lines) == 1 else ()
     if not question.is_counted(along):
         start = f"{question.title(along)} must be " if is_first else ""
         return line(start, "at most something " if need.holds else "at least something ", span, straight)
@@ -401,10 +402,6 @@ def _bracket(need: _Need) -> tuple[int | None, int | None]:
     crossing, points = need.line.crossings[need.crossing or 0], need.line.points
     first, last = ([point.value for point in points].index(label) for label in crossing.between)
     return bracket([point.number for point in points], (first, last), crossing.at_ci95 or (None, None))
-
-
-def _straight(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
-    return (" (about ", _turned(question, need, question.stated(*need.keys, "at")), " on a straight line)")
 
 
 def _rate(question: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:

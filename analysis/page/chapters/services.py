@@ -31,7 +31,6 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ettrick.analysis.metrics import Metric
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.parts import MetricSummary
@@ -67,13 +66,10 @@ def headline(document: RunDocument, name: str, service: ServiceSummary) -> Table
         metric = METRICS[key.partition("@")[0]]
         if summary.mean is not None and (metric.name != "wasted_work" or summary.mean):
             form = nines_text if metric.is_share else cell_forms(metric.name, currency).value
-            rows.append(Delivered(metric.title, summary, form, _gloss(metric)))
+            # What it is: the first sentence of its definition.
+            gloss = metric.definition.partition(". ")[0].replace("`", "")
+            rows.append(Delivered(metric.title, summary, form, gloss))
     return delivered(f"What service {name} delivers", rows)
-
-
-def _gloss(metric: Metric) -> str:
-    """Return what a metric is: the first sentence of its definition."""
-    return metric.definition.partition(". ")[0].replace("`", "")
 
 
 def _requests(name: str, service: ServiceSummary) -> TableBlock:
