@@ -250,16 +250,10 @@ def _replication(variants: Sequence[Prepared], index: int, *, keeps_log: bool) -
 
 
 def replicate(
-    prepared: Prepared,
-    replications: int,
-    *,
-    precision: Precision | None = None,
-    metric: str | None = None,
-    processes: int = 0,
-    progress: Callable[[int, int | None], None] | None = None,
-    keeps_log: bool = False,
+    prepared: Prepared, replications: int, *, precision: Precision | None = None, metric: str | None = None,
+    processes: int = 0, progress: Callable[[int, int | None], None] | None = None, keeps_log: bool = False,
     most_events: float = MOST_EVENTS,
-) -> Ensemble:
+) -> Ensemble:  # fmt: skip
     """Simulate replications 0, 1, 2, ... of a scenario.
 
     Parameters
@@ -267,8 +261,7 @@ def replicate(
     replications
         How many; with `precision`, ignored.
     precision, metric
-        Stop where the interval of `metric`, by default that of `headline`, is narrow enough, or can never be; see
-        `ettrick.analysis.contest.precision`.
+        Stop where the interval of `metric`, by default that of `headline`, is narrow enough, or can never be.
     processes
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
@@ -288,18 +281,12 @@ def replicate(
         If the scenario insists on machine code that cannot simulate it.
     """
     metric = metric or headline(prepared)
-    if precision is not None:
-        replications = first_replications((prepared,), replications, precision)
     (ensemble,) = replicated(
-        (prepared,),
-        replications,
+        (prepared,), replications if precision is None else first_replications((prepared,), replications, precision),
         None if precision is None else functools.partial(_excess, metric=metric, precision=precision),
         check=functools.partial(_check_metric, metric=metric, precision=precision),
-        processes=processes,
-        progress=progress,
-        keeps_log=keeps_log,
-        most_events=most_events,
-    )
+        processes=processes, progress=progress, keeps_log=keeps_log, most_events=most_events,
+    )  # fmt: skip
     return ensemble
 
 
@@ -324,14 +311,9 @@ def _check_metric(metrics: Mapping[str, Ratio], *, metric: str, precision: Preci
 
 
 def band(
-    ensemble: Ensemble,
-    draws: int,
-    *,
-    replications: int = BATCH,
-    processes: int = 0,
-    progress: Callable[[int, int | None], None] | None = None,
-    most_events: float = MOST_EVENTS,
-) -> dict[str, tuple[float, float] | None]:
+    ensemble: Ensemble, draws: int, *, replications: int = BATCH, processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None, most_events: float = MOST_EVENTS,
+) -> dict[str, tuple[float, float] | None]:  # fmt: skip
     """Return the 90 % band of each metric's mean that comes from rates not known exactly.
 
     Each draw scales the rate of every source that states how many events it rests on by a gamma variable with shape
@@ -366,16 +348,16 @@ def band(
             if progress is not None:
                 progress(len(rows), draws)
     stated = means(ensemble.rows[:few])
-    bands: dict[str, tuple[float, float] | None] = {}
-    for name, mean in means(ensemble.rows).items():
-        values = [row[name] for row in rows]
-        start = stated[name]
-        if mean is None or start is None or None in values:
-            bands[name] = None
-        else:
-            low, high = np.quantile([value - start for value in values if value is not None], [0.05, 0.95])
-            bands[name] = mean + float(low), mean + float(high)
-    return bands
+    return {name: _band(mean, stated[name], [row[name] for row in rows]) for name, mean in means(ensemble.rows).items()}
+
+
+def _band(mean: float | None, stated: float | None, drawn: Sequence[float | None]) -> tuple[float, float] | None:
+    """Return the band of a mean, by how far draws move that of a few replications; ``None`` where one is not known."""
+    values = [value for value in drawn if value is not None]
+    if mean is None or stated is None or len(values) < len(drawn):
+        return None
+    low, high = np.quantile([value - stated for value in values], [0.05, 0.95])
+    return mean + float(low), mean + float(high)
 
 
 def _drawn_means(prepared: Prepared, draw: int, replications: int) -> dict[str, float | None]:
