@@ -11,8 +11,7 @@ from ettrick import sim
 from ettrick.analysis.explain.services import describe_service
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results import explained
-from ettrick.analysis.results.run import describe_closed_form, provenance
-from ettrick.analysis.results.step import PARTS, describe_step, sizes, stores_of
+from ettrick.analysis.results.run import PARTS, describe_closed_form, describe_step, provenance, sizes, stores_of
 from ettrick.sim import catalog, recovery_summary
 from ettrick.sim.catalog import steps
 from ettrick.sim.formulas.queues import gang_saturation

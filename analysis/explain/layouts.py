@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import LayoutRow, LayoutsDocument
-from ettrick.analysis.results.step import sizes
+from ettrick.analysis.results.run import sizes
 from ettrick.sim import NoLayoutError, closed_form
 from ettrick.sim.steps import memory_use, problems
 

@@ -17,7 +17,7 @@ from ettrick.analysis.page.charts.data import Stack, StackPart
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Column, Figure, Section, grid, labels, lists, table_of
 from ettrick.analysis.results import explained
-from ettrick.analysis.results.step import PARTS, unit_text
+from ettrick.analysis.results.run import PARTS, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

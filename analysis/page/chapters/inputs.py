@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from ettrick.analysis.amounts import capital, listed, name_of, number_of, percent_text
 from ettrick.analysis.page.model import Section, grid
 from ettrick.analysis.page.sourced import SENSITIVITY
-from ettrick.analysis.results.step import unit_text
+from ettrick.analysis.results.run import unit_text
 from ettrick.sim import catalog, units, yamlfile
 
 if TYPE_CHECKING:

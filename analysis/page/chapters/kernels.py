@@ -11,7 +11,7 @@ from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
 from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Column, Figure, Report, Section, table_of
-from ettrick.analysis.results.step import unit_text
+from ettrick.analysis.results.run import unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

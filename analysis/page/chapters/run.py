@@ -35,7 +35,7 @@ from ettrick.analysis.page.glossary import bucket_words, cause_words
 from ettrick.analysis.page.model import Figure, Section, grid, joined, lists
 from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, number, ranged, total, worded
 from ettrick.analysis.results.models import NodesDown
-from ettrick.analysis.results.step import stores_of
+from ettrick.analysis.results.run import stores_of
 from ettrick.analysis.terminal import repairs_text
 from ettrick.sim import NO_FAILURE
 from ettrick.sim.units import DAY, HOUR
