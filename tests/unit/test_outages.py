@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tests.oracle.compare import Row
     from tests.oracle.rigid import Account
 
+pytestmark = pytest.mark.timeout(900)  # the first one may have to make the machine code
+
 SAVES = {"interval": "100000 s", "mode": "blocking", "write": "0 s", "restore": "0 s"}
 
 
