@@ -33,7 +33,7 @@ _MOST = 6
 
 
 class NumberFormat(NamedTuple):
-    """How numbers of one kind are written.
+    """The format of numbers of a kind.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ _WORDS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "M": "mil
 
 
 class MetricFormat(NamedTuple):
-    """How a metric is shown."""
+    """The format of a metric: its unit, digits and words."""
 
     metric: str
     name: str
@@ -244,17 +244,17 @@ class MetricFormat(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What one of its numbers is in; never empty."""
+        """The unit of a value; never empty."""
         return self.form.unit or self.name
 
     @property
     def step(self) -> str:
-        """What a difference of two of them is in: percentage points of shares."""
+        """The unit of a difference of two values: percentage points for shares."""
         return self.form.step or self.unit
 
     @property
     def head(self) -> str:
-        """Its name with its unit, for an axis or the head of a column."""
+        """The name with the unit, for an axis or the head of a column."""
         name = capital(self.name)
         return f"{name} [{self.form.unit}]" if self.form.unit else name
 
@@ -379,7 +379,7 @@ def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
 # Numbers as pictures write them: the digits that distinguish them, and no more.
 
 NOTHING = "no value"
-"""What stands where the data say nothing."""
+"""The text of a value that the data do not give."""
 
 
 def decimals_of(values: Iterable[float | None]) -> int:
@@ -543,7 +543,7 @@ def _unsigned_zero(text: str) -> str:
 
 
 class CellForms(NamedTuple):
-    """How values of a metric, changes of it, and its spread are written in cells."""
+    """The texts of a metric in cells: values, changes, spread."""
 
     value: Callable[[float], str]
     change: Callable[[float], str]

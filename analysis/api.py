@@ -48,7 +48,7 @@ _WORDS = (
     (r"--set\b", "changes"),
     (r"--(vary|timezone|inventory|nodes)\b", r"\1"),
 )
-"""What errors call an option of a command, and what it is called here."""
+"""The options of commands as errors call them, and the words for them here."""
 
 
 @contextlib.contextmanager
@@ -452,7 +452,7 @@ class Plot:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Results(Generic[DocumentT]):
-    """What a function found: a typed document, the same as JSON, as a table, as pictures.
+    """A typed result of a function: the same document as JSON, as a table, as pictures.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BucketWords(NamedTuple):
-    """How a bucket of the ledger is worded and drawn.
+    """The words and the colour of a bucket of the ledger.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def bucket_label(name: str) -> str:
 
 
 class Need(NamedTuple):
-    """What a scenario must state for some metrics.
+    """A part of a scenario that some metrics need.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ Unit = Literal[
 
 
 class Metric(NamedTuple):
-    """What a number of a result is called, what it is in, and what it needs.
+    """The name, the unit and the needs of a number of a result.
 
     Parameters
     ----------
@@ -318,12 +318,12 @@ class Metric(NamedTuple):
 
     @property
     def short(self) -> str:
-        """What it is called in the head of a table."""
+        """The name in the head of a table."""
         return self.head or self.label
 
     @property
     def title(self) -> str:
-        """Its head with what may stand behind it."""
+        """The head with the name that may stand behind it."""
         return f"{self.short} ({self.detail})" if self.detail else self.short
 
     def is_sliced_by(self, by: str) -> bool:
@@ -332,7 +332,7 @@ class Metric(NamedTuple):
 
 
 BY = ("size", "stream", "tenant", "priority", "partition")
-"""What jobs are divided by; `size` in classes of powers of two, ``1024+`` of that class and larger ones."""
+"""The keys by which jobs are divided; `size` in classes of powers of two, ``1024+`` of that class and larger ones."""
 
 
 class Slice(NamedTuple):
@@ -345,7 +345,7 @@ class Slice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How it is written."""
+        """The name as it is written."""
         group = f"@{self.by}={self.group}" if self.by else ""
         return self.metric + group + ("@weight=gpu_time" if self.weight == "gpu_time" else "")
 
@@ -356,7 +356,7 @@ class Slice(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What stands behind the label of the metric."""
+        """The words that stand behind the label of the metric."""
         of = f" of {self.by} {self.group}" if self.by else ""
         of = f" ({self.group})" if self.by == "target" else of
         if self.by == "size":
@@ -387,7 +387,7 @@ def _is_size(group: str) -> bool:
 
 
 TIME_SHARE = "time_shares."
-"""What the names of metrics begin with that are the share of a bucket in the requested GPU-time."""
+"""The prefix of metrics that are the share of a bucket in the requested GPU-time."""
 
 # fmt: off
 _OWN = (

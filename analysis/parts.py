@@ -1,4 +1,4 @@
-"""What documents are made of, and the parts of them that computations return: summaries of metrics, and differences.
+"""The parts of documents that computations return: summaries of metrics, and differences.
 
 `ettrick.analysis.results.models` has the documents. Times are in seconds, shares between 0 and 1; what the data do not
 support is null.
@@ -106,7 +106,7 @@ class Part(BaseModel):
 
 
 class Document(Part):
-    """What a command prints with ``--json``, and writes into its folder."""
+    """The document that a command prints with ``--json``, and writes into its folder."""
 
     format: Annotated[int, Field(ge=0, le=FORMAT)] = Field(0, description="Format of the document: 1; 0 before it.")
 
@@ -182,7 +182,7 @@ class DifferenceSummary(Part):
 
 
 class CellMetric(Part):
-    """A metric of a cell."""
+    """Mean, interval and quantiles over the replications of a cell."""
 
     mean: Number = Field(description="Ratio of sums over all replications.")
     mean_ci95: Pair = Field(description="Its 95 % interval.")

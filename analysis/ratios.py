@@ -366,7 +366,7 @@ _WAITING = list(SCHEDULING)
 
 
 class TargetResult(NamedTuple):
-    """What a target came to in one replication.
+    """The outcome of a target in one replication.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""What a terminal obeys instead of showing it: control characters but tab and newline, and what reorders text."""
+"""Control characters but tab and newline, and characters that reorder text: a terminal obeys them."""
 
 _STYLE = re.compile("(\x1b\\[[0-9;]*m)")
 """A change of colour or weight, as a `console` writes it."""

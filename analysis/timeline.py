@@ -1,4 +1,4 @@
-"""One replication as a timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open."""
+"""A timeline of a replication in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open."""
 
 from __future__ import annotations
 

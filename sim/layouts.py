@@ -99,7 +99,7 @@ def _near(base: Workload, bounds: Bounds, node: int, most: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One layout of a job.
+    """A layout of a job.
 
     Parameters
     ----------

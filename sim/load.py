@@ -121,7 +121,7 @@ class Template:
 
     @property
     def content(self) -> Table:
-        """What the files say, as plain data; of files that strategies read, a digest of what is in them."""
+        """The content of the files, as plain data; of files that strategies read, a digest."""
         data: Table = _complete(presets.lay(self.document.copy()), self.folder)
         for holder in (value_at(data, path, None) for path in yamlfile.readers(data)):
             for key in yamlfile.FILE_KEYS if isinstance(holder, dict) else ():

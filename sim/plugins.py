@@ -1,4 +1,4 @@
-"""What other packages bring, by their entry points: the group is ``ettrick.`` and the key that names a strategy.
+"""The plugins of other packages, by their entry points: the group is ``ettrick.`` and the key that names a strategy.
 
 A package states in its ``pyproject.toml``::
 
@@ -29,11 +29,11 @@ _PREFIX = "ettrick."
 
 
 class PluginError(ValueError):
-    """What another package brings cannot be used; the message is one line that names it."""
+    """An error of a plugin that cannot be used; the message is one line that names it."""
 
 
 class Plugin(NamedTuple):
-    """One entry point, which need not have been imported.
+    """An entry point, which need not have been imported.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def found() -> dict[str, dict[str, Plugin]]:
 
 
 _loaded: dict[tuple[str, str], Data] = {}
-"""What has been imported, or the error that says why it cannot be used, by kind and name."""
+"""The imported plugins, or the error that says why one cannot be used, by kind and name."""
 
 
 def load(plugin: Plugin, alike: Sequence[Data]) -> Data:

@@ -42,7 +42,7 @@ MIN_UNPACKED, MAX_UNPACKED = 1 << 28, 1 << 33
 """Bytes to which any packed file may unpack, and the largest one; between them it is 200 times its size."""
 
 NOTHING = frozenset(("", "unknown", "none", "null", "(null)", "nan", "nat", "n/a", "na", "-"))
-"""What stands for a value that is not there, in lower case; `unknown` is Slurm's."""
+"""The words for a missing value, in lower case; `unknown` is Slurm's."""
 
 
 Value = TypeVar("Value")
@@ -268,7 +268,7 @@ class Table:
 
     @property
     def roles(self) -> str:
-        """Which column was taken for what, and which were not used, for the screen."""
+        """The columns and their roles, and the unused ones, for the screen."""
         sources = ", ".join(
             role if self.header[index].lower() == role else f"{role} from '{self.header[index]}'"
             for role, index in self.columns.items()
@@ -544,7 +544,7 @@ STATES = {
     }.items()
     for word in words.split()
 }
-"""What states of Slurm, Kubernetes and Alibaba mean, in lower case: ended from outside is cancelled.
+"""The states of Slurm, Kubernetes and Alibaba and their meaning, in lower case: ended from outside is cancelled.
 
 A job of Alibaba that is done is Terminated.
 """
@@ -615,7 +615,7 @@ UNITS = {
     **dict.fromkeys(("us", "µs", "μs", "usec", "usecs", "micros", "microsecond", "microseconds"), 1e-6),
     **dict.fromkeys(("ns", "nsec", "nsecs", "nanos", "nanosecond", "nanoseconds"), 1e-9),
 }
-"""What the last words of a column's name say of the unit of its numbers [s]; the names of sacct say it too."""
+"""The units [s] by the last words of a column's name; the names of sacct state them too."""
 
 
 @functools.lru_cache(1000)
@@ -637,13 +637,13 @@ def end_of(column: str, ends: Container[str]) -> str:
 
 
 CLOCKS = {"hh_mm": ":00", "h_mm": ":00", "mm_ss": "", "m_ss": "", "hh_mm_ss": None, "h_mm_ss": None}
-"""What is missing of lengths of time such as 1:30, by the end of the column's name; ``None`` if that is unclear."""
+"""The missing part of lengths of time such as 1:30, by the end of the column's name; ``None`` if that is unclear."""
 
 _FAR = (
     "local local_time cet cest eet eest wet west bst ist msk est edt cst cdt mst mdt pst pdt jst kst sgt hkt aest aedt"
 )
 ZONES = frozenset(("utc", "gmt", "z", *_FAR.split()))
-"""What the end of a column's name says of the zone of its moments."""
+"""The zone of moments by the end of the column's name."""
 
 _ALL_ENDS = frozenset(f"{word}{end}" for word in ("", "in_") for end in (*UNITS, *CLOCKS, *ZONES))
 

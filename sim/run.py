@@ -1,4 +1,4 @@
-"""One replication of a prepared scenario."""
+"""A replication of a prepared scenario."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _seldom_collected() -> Iterator[None]:
 
 TRACES = 128
 
-"""Those used last that are kept; one of 12,500 nodes and 90 days takes about a megabyte."""
+"""The number of traces that are kept, those used last; one of 12,500 nodes and 90 days takes about a megabyte."""
 
 
 class TraceCache:

@@ -35,7 +35,7 @@ Data: TypeAlias = Any
 Table: TypeAlias = dict[str, Data]
 
 Event: TypeAlias = Any
-"""What PyYAML reports of a text, or a mark of its own; it has no types."""
+"""An event of PyYAML for a text, or a mark of its own; it has no types."""
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
@@ -382,7 +382,7 @@ _NAMES = {"accelerator": "like"}
 
 @dataclass
 class YamlDocument:
-    """What a file says, and where.
+    """The content of a file, and the place of each part.
 
     Attributes
     ----------
@@ -599,7 +599,7 @@ def key_mark(document: YamlDocument, path: Keys) -> Mark:
 
 
 SYNONYMS = dict.fromkeys(("account", "accounts", "project", "qos", "quota", "quotas"), ("tenants", "tenant"))
-"""What other schedulers call a thing, and its names here."""
+"""The names of things in other schedulers, and their names here."""
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import pydoc
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from tests.cases import cases
@@ -50,6 +52,11 @@ CLASSES = re.compile(
     "Stop|Store|Stores|Struck|Swings|Taken|Tally|Tempo|Times|Together|Trouble|Understood|Units|"
     "Upkeep|Value|Visit|Wait|Warned|Where|Wishes|Workplace"
 )
+
+# A docstring that opens so cannot be read alone.
+OPENINGS = re.compile("(What|How|One|Which|Who|Where|Why|Of|Its|It|With|When|That|Those)\\b")
+
+FILLERS = frozenset("a an and are as at by for from in is it of on or return that the thi to with yield".split())  # noqa: SIM905
 
 # Tables of former words, which are still read.
 FORMER = ("analysis/results/documents.py", "analysis/study/load.py")
@@ -108,6 +115,29 @@ def test_references_of_docstrings_resolve() -> None:
     """What a docstring names with its whole path is there."""
     names = re.findall(r":(?:class|meth|func|mod):`~?(ettrick[\w.]+)`", "\n".join(texts().values()))
     assert [name for name in names if pydoc.locate(name) is None] == []
+
+
+def test_docstrings_can_be_read_alone() -> None:
+    """No docstring of the product opens with a pronoun or an adverb, or only repeats the name of what it describes."""
+    breaches = []
+    for name, text in texts().items():
+        if not name.endswith(".py") or name.startswith(("docs/", "examples/")):
+            continue
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(getattr(node, "body", None), list)]
+        for node, before, statement in ((top, *pair) for top in nodes for pair in pairwise([top, *top.body])):
+            match statement:
+                case ast.Expr(ast.Constant(str(docstring))) if docstring.strip():
+                    title = getattr(node, "name", "") if before is node else ""
+                    if OPENINGS.match(docstring.strip()) or _repeats(docstring, title):
+                        breaches.append(f"{name}:{statement.lineno}: {docstring.strip().splitlines()[0]}")
+    assert not breaches, "\n" + "\n".join(breaches)
+
+
+def _repeats(docstring: str, title: str) -> bool:
+    """Return whether a docstring of one line has no word but those of a name."""
+    words = {word.removesuffix("s") for word in re.findall("[a-z]+", docstring.lower())} - FILLERS
+    parts = re.findall("[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower())
+    return bool(title) and "\n" not in docstring.strip() and words <= {part.removesuffix("s") for part in parts}
 
 
 def test_classes_have_names_that_can_be_searched_for() -> None:

@@ -78,7 +78,7 @@ class SwitchSizes(NamedTuple):
 
 
 class ScenarioParts(NamedTuple):
-    """What a starter says but for the layout.
+    """The parts of a starter beside the layout.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class ScenarioParts(NamedTuple):
 
     @property
     def preset(self) -> dict[str, Any]:
-        """What the recovery preset says."""
+        """The settings of the recovery preset."""
         return catalog.recovery(self.wishes.recovery)
 
     @property
@@ -197,7 +197,7 @@ _SPARES = 64
 """Nodes of a job for each hot spare."""
 
 _DOUBLED = 6
-"""How often a number of GPUs is doubled at most to find one that is enough [-]."""
+"""The most doublings of a number of GPUs in the search for one that is enough [-]."""
 
 _MOST_LAYOUTS = 4
 """Layouts that are evaluated with the recovery [-]."""
@@ -212,7 +212,7 @@ _PUBLISHED = {
 """Tokens of a batch for each GPU in a published run, of models without and with experts."""
 
 _NOTHING_FAILS = ("recovery={use: full-restart, initialize: 1 min}", "detection={time: 0 s}", "failures=[]")
-"""What spares the search for the fastest layout all questions about failures."""
+"""The settings that spare the search for the fastest layout all questions about failures."""
 
 
 class StarterError(ValueError):
@@ -220,7 +220,7 @@ class StarterError(ValueError):
 
 
 class InitOptions(NamedTuple):
-    """What is asked for: see ``ettrick init --help``."""
+    """The options of ``ettrick init``."""
 
     name: str
     gpus: int

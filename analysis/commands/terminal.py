@@ -1,4 +1,4 @@
-"""What all commands do with the terminal: print, refuse in a line, and end with a status."""
+"""Commands and the terminal: printing, refusing in a line, exit statuses."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ _WORDS = (
     (r"^Input should be greater than or equal to (.+)$", r"must be at least \1"),
     (r"^Input should be less than or equal to (.+)$", r"must be at most \1"),
 )
-"""What the reader of options says, and what we say."""
+"""The messages of the option parser, and our words for them."""
 
 
 class Commands(TyperGroup):

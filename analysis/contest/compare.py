@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ettrick.sim import Prepared, Ratio, Scenario
 
 Equal = Literal["gpus", "power", "cost"]
-"""What unlike clusters are compared at."""
+"""The amount at which unlike clusters are compared."""
 
 _MW = 1e6
 
@@ -66,7 +66,7 @@ _BRIEF, _MOST_NAMES = 60, 4
 
 
 class Variant(NamedTuple):
-    """One of several things to compare, by name."""
+    """A variant of a comparison, by name."""
 
     name: str
     prepared: Prepared
@@ -108,7 +108,7 @@ class Comparison:
 
     @property
     def replications(self) -> int:
-        """How many replications each variant has."""
+        """The number of replications of every variant."""
         return len(self.ensembles[0].rows)
 
     @property
@@ -139,7 +139,7 @@ class Comparison:
 
     @property
     def ranking(self) -> Ranking | None:
-        """Which variants may be the best, together at 95 %; ``None`` for two, whose difference says it, or no rank."""
+        """The variants that may be the best, together at 95 %; ``None`` for two, or without a rank."""
         if len(self.names) < 3 or not self.order:
             return None
         rows = [[row[self.headline] for row in ensemble.rows] for ensemble in self.ensembles]

@@ -1,4 +1,4 @@
-"""When there are enough replications: the one rule, and the one loop (`pursue`), of runs, comparisons and sweeps.
+"""The rule for enough replications and its loop (`pursue`), for runs, comparisons and sweeps.
 
 A mean, or a difference, is precise enough once the half-width of the interval that is shown is. It is looked at when
 `FEWEST` replications are there, and then at goals that seem to be enough (`next_goal`), so that nothing depends on how
@@ -35,11 +35,11 @@ MOST = 10_000
 """Replications after which a precision is given up."""
 
 _FASTER = 4
-"""How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
+"""The largest factor from the replications so far to the next goal: a few of them do not fix the spread [-]."""
 
 
 class ReplicationsError(ValueError):
-    """What was asked of the replications does not make sense for this scenario."""
+    """A request for replications that does not make sense for this scenario."""
 
 
 @dataclass(frozen=True)

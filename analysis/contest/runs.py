@@ -143,7 +143,7 @@ def deaf() -> Iterator[None]:
 
 
 _ADOPTED: list[Any] = []
-"""What a worker process shares with its parent; set once when it starts."""
+"""The object that a worker process shares with its parent; set once when it starts."""
 
 
 def _adopt(shared: Any) -> None:

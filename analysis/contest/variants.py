@@ -29,7 +29,7 @@ _NAMED = 3
 """Variants that a line about several of them names."""
 
 _ADD_THEM = "to add them: --set checkpoint.from_preset=true"
-"""What lines about stores of presets that are not used end with."""
+"""The end of lines about stores of presets that are not used."""
 
 
 class Variation(NamedTuple):

@@ -1,4 +1,4 @@
-"""What each cause of failures and each knob is worth, on the same failures and by the closed form."""
+"""The worth of each cause of failures and each knob, on the same failures and by the closed form."""
 
 from __future__ import annotations
 
@@ -321,10 +321,10 @@ KNOBS: dict[str, Callable[[Scenario, Prepared], tuple[Scenario, str]]] = {
     "spares": _spares,
     "step_time": _step_time,
 }
-"""What may be made better by a tenth, by name: from the scenario and what it was prepared to, the changed one."""
+"""Changes that make a knob better by a tenth, by name: from a prepared scenario to the changed one."""
 
 METRICS = ("ettr", "goodput", "tokens_per_day")
-"""What a change may be worth; those that are known, `ettr` always."""
+"""The metrics in which a change is valued, where they are known; `ettr` always."""
 
 SAME = 1e-9
 """Width of an interval over its mean that is but the rounding of sums."""

@@ -1,1 +1,1 @@
-"""What can be said without a simulation: of clusters, steps, kernels, layouts, services and scenarios, and on paper."""
+"""Answers without a simulation: about clusters, steps, kernels, layouts, services and scenarios, and on paper."""

@@ -1,4 +1,4 @@
-"""What a cluster is made of, what goes with each of its parts, and where jobs sit in it, as data."""
+"""The parts of a cluster, their blast radius, and the places of jobs in it, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the step of each job costs, how it recovers, and where every number comes from."""
+"""The step of each job and its cost, its recovery, and the source of every number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SLOW = 0.9
 """Pace of the slow GPU among the degraded steps [-]."""
 
 _NARROW = 0.5
-"""What is left of a node's NICs among the degraded steps [-]."""
+"""The share of a node's NICs that the degraded steps keep [-]."""
 
 
 def describe_recovery(prepared: Prepared, index: int) -> explained.Recovery:

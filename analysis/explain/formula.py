@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class QuantityKind(NamedTuple):
-    """What kind of amount an option takes: how it is read, what is possible, and what to show who wrote another."""
+    """A kind of amount that an option takes: its parser, its limits, and an example for errors."""
 
     words: str
     read: Callable[[str], float]

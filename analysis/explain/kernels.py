@@ -1,4 +1,4 @@
-"""What a step is made of: its kernels, as data and as test cases, and beside measured times."""
+"""The kernels of a step, as data and as test cases, and beside measured times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service costs: its times by term, batches, tails, availability; and layouts of its replicas."""
+"""A service explained: its times by term, batches, tails, availability; and layouts of its replicas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Sort = Literal["gpu", "power", "money"]
 
 SORTS: dict[str, Sort] = {"gpu": "gpu", "power": "power", "money": "money"}
-"""What may be weighed against tokens/s of a user."""
+"""The amounts to weigh against tokens/s of a user."""
 
 _BAND90 = 1.6448536269514722
 """Standard deviations that hold 90 % of a normal law [-]."""

@@ -80,7 +80,7 @@ class Pseudonymizer:
         self.several: frozenset[str] = frozenset()
         """Short names of hosts that are those of several; by them alone a host is not known."""
         self.names: dict[str, str] = {}
-        """What stands for each name, whatever its kind; short words, which are those of sentences too, are left out."""
+        """The substitute of each name, whatever its kind; short words, which sentences use too, are left out."""
         self._sorted, self._long = 0, list[str]()
         self.shift = WEEK * (52 + int.from_bytes(self._hash("weeks", ""), "big") % 520)
         """By how much times move [s]."""
@@ -167,7 +167,7 @@ _NAMES: dict[type, dict[str, str]] = {
     LoggedAttempt: {"blamed_node": "node", "job": "job", "user": "user", "partition": "partition"},
     TrainingPhase: {"job": "job"},
 }
-"""Of the rows of each table the fields that hold names, and of what kind these are."""
+"""The fields of the rows of each table that hold names, and the kind of these names."""
 
 
 def _hide(row: _Row, hider: Pseudonymizer) -> None:

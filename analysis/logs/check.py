@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SIMULATIONS = 100
 
 FEWEST = 20
-"""How many at least, however long each takes."""
+"""The least number, however long each takes."""
 
 MOST_EVENTS, MOST_COMPILED = 3e5, 3e8
 """Events that are simulated at most, all replications together, one by one and in machine code: half a minute."""
@@ -162,14 +162,14 @@ CHECKS: dict[str, Callable[[Faults], float]] = {
     "nodes down P99": down_p99,
     "unavailability": unavailability,
 }
-"""What the data are compared in with simulations."""
+"""The statistics in which data and simulations are compared."""
 
 WITH_ENDS = 2
-"""How many of the last of them need ends of outages."""
+"""The number of the last of them that need ends of outages."""
 
 _PUBLISHED = "daily dispersion", "nodes down P99", "gap shape", "share of worst tenth", "unavailability"
 STATISTICS = {name: CHECKS[name] for name in (*_PUBLISHED, "lasting difference")}
-"""Those of the published trace, in the order of its table."""
+"""The statistics of the published trace, in the order of its table."""
 
 
 # The data beside simulations.

@@ -86,7 +86,7 @@ def _gamma_poisson(n: Array, time: Array, shape: float, beta: float) -> float:
 
 
 class Mixed(NamedTuple):
-    """One or two log-normal laws: weight, median and sigma of each, log-likelihood, free parameters.
+    """A mixture of one or two log-normal laws: weight, median and sigma of each, log-likelihood, free parameters.
 
     ``errors`` are standard errors of ln median and ln sigma, of one law alone.
     """
@@ -140,7 +140,7 @@ class _LogTimes(NamedTuple):
 
     @property
     def seen(self) -> Array:
-        """Those that are complete, or all if none is."""
+        """The complete ones, or all if none is."""
         return self.x[self.is_done] if self.is_done.any() else self.x
 
     @property
@@ -240,7 +240,7 @@ def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> RateTrend:
 
 
 MOST_EXPONENT = 100.0
-"""Of a trend, where all events come at the end [-]."""
+"""The largest exponent of a trend: all events come at the end [-]."""
 
 
 def dispersion(counts: ArrayLike, exposure: ArrayLike | None = None) -> float:
@@ -258,7 +258,7 @@ def pearson(counts: ArrayLike, exposure: ArrayLike) -> tuple[float, int]:
 
 
 class ChangePoint(NamedTuple):
-    """Where a rate changes: number of the first window after it, rates before and after, and how clear it is.
+    """A change of a rate: number of the first window after it, rates before and after, and its evidence.
 
     ``evidence`` is twice the gain in log-likelihood over the dispersion [-].
     """
@@ -568,7 +568,7 @@ POINTS = 40
 
 
 class _Free(NamedTuple):
-    """Which parameters are free beside the rate, as numbers without bounds; and the frailty where it is not."""
+    """The free parameters beside the rate, as numbers without bounds; and the frailty where it is not free."""
 
     relapse: bool
     frailty: bool
@@ -769,7 +769,7 @@ def _frailties(cv2: float) -> Array:
 
 
 class ClusteringVerdict(NamedTuple):
-    """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
+    """The clustering of failures by unit: the four fits by name, the one to use, and the answer in a word.
 
     ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be
     hidden where frailty is not in the model. It is ``contradicted`` where the likelihood asks for another frailty than

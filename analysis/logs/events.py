@@ -38,10 +38,10 @@ TOGETHER = 5 * MINUTE
 """Outages of one domain that begin within this [s] of the first are one incident."""
 
 BEFORE, AFTER = 10 * MINUTE, 5 * MINUTE
-"""How long before and after the end of a job its nodes are looked at [s]."""
+"""The times before and after the end of a job in which its nodes are examined [s]."""
 
 HEARD = 3600.0
-"""How near an outage the log of its node has the code that its reason names [s]."""
+"""The largest time between an outage and the code in the log of its node that its reason names [s]."""
 
 GENERIC = ("unknown", "not_responding", "health_check", "reboot")
 """Causes that say how an outage was noticed; a code of the same node names a better one."""
@@ -54,7 +54,7 @@ TUPLE_GAPS = (0.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 
 @dataclass
 class History:
-    """What happened to every node while it was watched; moments in seconds since 1970.
+    """The history of every node while it was watched; moments in seconds since 1970.
 
     Parameters
     ----------
@@ -630,7 +630,7 @@ def _grouped(outages: Sequence[NodeEvent], domain: Sequence[int], gap: float) ->
 
 @dataclass
 class Blame:
-    """How ends of jobs were attributed.
+    """The attribution of ends of jobs.
 
     Parameters
     ----------
@@ -674,7 +674,7 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
 
 
 class _Evidence(NamedTuple):
-    """When nodes were out or had faults [s], what these were, and which processes ended first."""
+    """The outages and faults of nodes [s] with their causes, and the processes that ended first."""
 
     outages: dict[str, list[float]]
     faults: dict[str, list[float]]
@@ -726,7 +726,7 @@ class _Evidence(NamedTuple):
 
 
 _VICTIM = "exit -15"
-"""How a process ends by SIGTERM: because another one failed."""
+"""The exit of a process that SIGTERM ended because another one failed."""
 
 
 def _reported(reports: Sequence[tuple[float, str, str]], nodes: Sequence[str], low: float, high: float) -> str:

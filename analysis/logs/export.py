@@ -1,4 +1,4 @@
-"""One replication as the logs that its cluster would leave: what `ettrick fit` reads, of a site whose truth is known.
+"""A replication written as the logs of its cluster: input for `ettrick fit` of a site whose truth is known.
 
 Node states and job records are as Slurm prints them, steps as ml-goodput-measurement logs them. The reason of an outage
 is the name of its source, and `rules.yaml` makes that its cause. The node list of a job is the first nodes that are up
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ettrick.sim import PhaseSpan, Prepared, Result
 
 ORIGIN = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
-"""When the simulation begins [s since 1970]: a Monday."""
+"""The moment at which the simulation begins [s since 1970]: a Monday."""
 
 EVERY = 300.0
 """Time between two lines of the training log [s]."""

@@ -419,7 +419,7 @@ _PARAMETERS = {
     "rate": ("mu", 1000.0), "relapse_probability": ("probability", 1.0), "relapse_median_s": ("median", DAY),
     "relapse_sigma": ("sigma", 1.0), "frailty_cv2": ("cv2", 1.0),
 }  # fmt: skip
-"""Of each parameter of a document that of a fit, and how many of its units are one [1/d, d]."""
+"""The parameter of a fit for each of a document, and its unit [1/d, d]."""
 
 
 def _clustering(
@@ -554,7 +554,7 @@ def _attribution(tables: Tables, blame: Blame) -> summaries.AttributionSummary |
 
 
 NEAR = 6 * WEEK
-"""What is near the start of a window [s], or a tenth of it if that is longer; no change is seen in four weeks."""
+"""The vicinity of the start of a window [s], or a tenth of it if that is longer; no change is seen in four weeks."""
 
 _NEAR_START = "; near the start of the window look at the exposure first"
 

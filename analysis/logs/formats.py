@@ -1,4 +1,4 @@
-"""Which reader a log needs, seen from its content; and tables with a header: inventories, outages as CSV.
+"""The reader of each log, chosen by its content; and tables with a header: inventories, outages as CSV.
 
 A line that cannot be used is counted under a reason, never dropped in silence. What makes a whole file unusable raises
 a `LogError` that names the file and the line.
@@ -231,7 +231,7 @@ _JSON = (
     ("nodes", r'"kind"\s*:\s*"Node(List)?"|"nodeInfo"\s*:'),
     ("sacct-json", r'"jobs"\s*:|"job_id"\s*:'),
 )
-"""What tells one kind of JSON from another, the surest first."""
+"""The patterns that distinguish kinds of JSON, the surest first."""
 
 _TEXT = (
     ("goodput", _JSON[0][1]),

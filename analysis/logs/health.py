@@ -92,7 +92,7 @@ _FAULTY = re.compile(
     r"gpu|nvidia|xid|nvlink|nvswitch|dcgm|infiniband|mlx5|\becc\b|pcie|hardware|fail|fault|error|unhealthy|corrupt|"
     r"\blost\b|missing|panic|hung|lockup|offline", re.IGNORECASE,
 )  # fmt: skip
-"""What names a device, or a fault."""
+"""Words that name a device or a fault."""
 
 
 def _change(log: LogReader, rule: Mapping[str, Any], t: float, node: str, text: str, line: int, count: int) -> None:
@@ -550,11 +550,11 @@ def _states_of(
 
 @dataclass
 class _Node:
-    """What is known of a node on the way: the outage that lasts, the last one that a mere answer ended, a reason."""
+    """The state of a node on the way: the current outage, the last one that a mere answer ended, a reason."""
 
     out: NodeEvent | None = None
     keys: set[str] = field(default_factory=set)
-    """What is down while the outage lasts."""
+    """The parts that are down during the outage."""
     answered: NodeEvent | None = None
     ended_by_job: NodeEvent | None = None
     reason: StateChange | None = None

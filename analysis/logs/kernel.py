@@ -37,7 +37,7 @@ _SEVERITY = re.compile(r"\b(?:(non[- ]?fatal)|fatal)\b", re.IGNORECASE)
 FORMS = re.compile(
     r"\d+,\d+,(\d+),[^;]*;|\[\s*\d+\.\d+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\] |kern +:\w+ *: "
 )
-"""How lines of /dev/kmsg and of dmesg begin."""
+"""The beginnings of lines of /dev/kmsg and of dmesg."""
 
 _EXPORT = "export with journalctl -k -o short-iso-precise, or dmesg --time-format iso"
 _FROM_BOOT = f"seconds since boot, which are no moment; {_EXPORT}"
@@ -52,7 +52,7 @@ _SEVERAL = (
 
 
 class Fault(NamedTuple):
-    """What a message says: the device, what names the fault (``xid 79``), its cause, and the severity if stated.
+    """The fault in a message: the device, its name (``xid 79``), its cause, and the severity if stated.
 
     Without a name it only says which device the next message is about.
     """
@@ -226,8 +226,9 @@ _LINE = re.compile(
     r"(?: +(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)"
     r"(?= +(?:kern|NVRM|nvidia|mlx\d|\S+: NVRM|\S+\[\d+\]:|\[ *\d+\.\d|\S+ - - )))?"
 )
-"""What stands before a message: who printed it, the moment in one of four forms, and the host, which what follows must
-show to be one: in the lines of dmesg the name of a driver stands there."""
+"""The header of a message: the program, the moment in one of four forms, and the host, which the rest of the line must
+confirm: in the lines of dmesg the name of a driver stands there.
+"""
 
 _TEXTS = (
     "MESSAGE", "log", "message", "textPayload", "jsonPayload.message", "jsonPayload.MESSAGE", "line", "result._raw",
@@ -239,21 +240,22 @@ _HOSTS = (
         for name in ("hostname", "host", "host.name", "host.hostname", "node", "node_name", "nodename")
     ), "resource.labels.node_name", "jsonPayload._HOSTNAME", "jsonPayload.hostname",
 )  # fmt: skip
-"""Where collectors of logs (journald, Docker, Fluent Bit, Elastic, Google Cloud, Loki, Splunk) put the line, its
-moment, its host."""
+"""The fields of collectors of logs (journald, Docker, Fluent Bit, Elastic, Google Cloud, Loki, Splunk) for the line,
+its moment, its host.
+"""
 
 _BYTES = ('"message":[', '"message": [', '"message" : [')
-"""How journald begins a message that is no plain text: it is a list of bytes."""
+"""The beginning of a message of journald that is no plain text: a list of bytes."""
 
 _LEAD = re.compile(r"(.*?)(?:NVRM|nvidia)")
 _WORD = re.compile(r"\b(?:[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){3})\b")
 _PLACE = re.compile("host|node|instance|machine|pod_?name|logstream", re.IGNORECASE)
 _SECTION = re.compile(r"(?=\W|.*\d)\W*([\w./-]*?)\W*(?:\| \w+.* >>)?\s*")
-"""What may name a host: words before a message, fields of JSON, a line of its own before those of each host."""
+"""Places that may name a host: words before a message, fields of JSON, a line of its own before those of each host."""
 
 
 class _Header(NamedTuple):
-    """What stands before a message, and the fields of the JSON around it."""
+    """The header of a message, and the fields of the JSON around it."""
 
     match: re.Match[str] | None
     entry: Mapping[str, Any]

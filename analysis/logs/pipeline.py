@@ -37,7 +37,7 @@ COSTS, FEWEST_COSTS = 16, 4
 
 
 class FitOptions(NamedTuple):
-    """What a fit is asked for: the options of the command, with moments in seconds since 1970."""
+    """The options of a fit as the command has them, with moments in seconds since 1970."""
 
     files: Sequence[str]
     inventory: str = ""

@@ -1,4 +1,4 @@
-"""What the files of a fit say of each other: one name for each node, moments that agree, and outages that jobs deny.
+"""The files of a fit against each other: one name for each node, moments that agree, and outages that jobs deny.
 
 `join_names` and `leave_out_strays` come first, when all files are read; `close_by_jobs` and `JobStarts` say when a node
 was in service again although nothing says so.
@@ -246,7 +246,7 @@ def _check_years(tables: Tables) -> None:
 
 
 class JobStarts:
-    """When jobs started on some nodes [s]."""
+    """The starts of jobs on some nodes [s]."""
 
     def __init__(self, reading: ReaderContext, nodes: Iterable[str]) -> None:
         wanted = set(nodes)

@@ -34,7 +34,7 @@ EXPORTS = {
     "sacct": "SLURM_TIME_FORMAT=%s sacct -a -D -P --delimiter='|#' -S START -E END --format=JobIDRaw,JobID,User,"
     "Partition,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,NNodes,AllocTRES,NodeList,Restarts,FailedNode",
 }
-"""What a user types to get a log."""
+"""The command that exports each log."""
 
 # sacctmgr list event.
 
@@ -125,7 +125,7 @@ _SACCT = {
     "user": ("user",), "partition": ("partition",), "failed": ("failednode",), "restarts": ("restarts",),
     "limit": ("timelimitraw", "timelimit"), "elapsed": ("elapsedraw",), "gpus": ("alloctres", "allocgres"),
 }  # fmt: skip
-"""Of each field of a record the columns of sacct, the plainest first."""
+"""The columns of sacct for each field of a record, the plainest first."""
 
 _NEEDED = "job", "state", "start", "end"
 
@@ -180,7 +180,7 @@ def _fields(text: str, delimiter: str, width: int) -> list[str]:
 
 
 _NEVER = frozenset((*NOTHING, "Unknown", "None", "N/A", "NONE", "UNKNOWN", "0"))
-"""What sacct writes for a moment that has not come."""
+"""The words of sacct for a moment that has not come."""
 
 
 class _Attempts:

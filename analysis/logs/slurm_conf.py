@@ -49,7 +49,7 @@ class SlurmPartition(NamedTuple):
 
 
 class SlurmConf(NamedTuple):
-    """What slurm.conf says.
+    """The content of slurm.conf.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ _LEAVES = {"tree": "switches", "block": "blocks"}
 
 
 class SlurmScenario(NamedTuple):
-    """What the files of Slurm say in the keys of a scenario, and what they leave open.
+    """The files of Slurm in the keys of a scenario, and the keys that they leave open.
 
     Parameters
     ----------
@@ -472,7 +472,7 @@ _OTHERS = (
     "preempt_reorder_count", "preempt_youngest_first",
     "bf_continue", "bf_yield_interval", "bf_yield_sleep", "bf_max_time", "max_rpc_cnt", "sched_min_interval",
 )  # fmt: skip
-"""Those of preemption, and those that say how slurmctld divides its own time."""
+"""The settings of preemption, and those by which slurmctld divides its own time."""
 
 
 def _scheduler(conf: SlurmConf, queues: Sequence[SlurmPartition], assumed: list[str]) -> dict[str, Any]:
@@ -553,7 +553,7 @@ _LEFT_OUT = (
     "ExclusiveUser", "OverSubscribe", "LLN", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityWeightAssoc",
     "PriorityFlags", "PriorityUsageResetPeriod", "AccountingStorageEnforce",
 )  # fmt: skip
-"""What changes who waits and has no key: limits and preferences of partitions, users and accounts."""
+"""The settings that change who waits and have no key: limits and preferences of partitions, users and accounts."""
 
 
 def _order(settings: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:

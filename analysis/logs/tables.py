@@ -1,4 +1,4 @@
-"""What readers of logs share: the tables that they end in, the rules that give a cause, and a file while it is read.
+"""The common parts of readers of logs: the tables that they fill, rules for causes, and a file while it is read.
 
 Tables are of events, exposure, attempts and phases, and of what was not used (`Tables`). What takes more than one file
 to understand waits in a `ReaderContext`. `LogReader` gives the lines, rows and documents of one file.
@@ -113,7 +113,7 @@ class Exposure:
 
 @dataclass(slots=True)
 class LoggedAttempt:
-    """One run of a job; `nodes` is a host list as the log has it. NaN for a moment that has not come.
+    """A run of a job; `nodes` is a host list as the log has it. NaN for a moment that has not come.
 
     `basis` says why the end is, or is not, blamed on a node.
     """
@@ -201,12 +201,12 @@ class Snapshot(NamedTuple):
     since: float
     cordoned: float
     conditions: dict[str, PartFault]
-    """What each other condition that is bad says."""
+    """The faults that other bad conditions state."""
     seen_as: Exposure
 
 
 class PartFault(NamedTuple):
-    """What an event or a condition says of a part, and since when [s]."""
+    """The fault of a part in an event or a condition, and its start [s]."""
 
     cause: str
     basis: str
@@ -250,7 +250,7 @@ class PartLife:
 
 
 Sort = Literal["unusable", "unread", "normal"]
-"""Of lines that were not used: of the kind of the file and not to be used; faults that no rule reads; or of others."""
+"""The sort of a line that was not used: of the kind of the file but unusable; a fault without a rule; or any other."""
 
 
 @dataclass(slots=True)
@@ -283,7 +283,7 @@ class LogFile:
     last: float = -math.inf
     rows: int = 0
     columns: str = ""
-    """Of a table, which column was taken for what."""
+    """The columns of a table and their roles."""
     unreadable: int = 0
     """Lines with bytes that are no UTF-8; they were read with those replaced."""
 
@@ -313,11 +313,11 @@ class Tables:
     sources: list[LogFile] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     groups: dict[int, list[int]] = field(default_factory=dict)
-    """Of each XID code, how many lines there were and how many groups of them."""
+    """The numbers of lines and of groups of lines of each XID code."""
     watched: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """Of each node with time series, the stretches in which it was sampled [s]."""
+    """The stretches in which each node with time series was sampled [s]."""
     blamed: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
-    """Of each job, when which node ended it, as the log of the scheduler says."""
+    """The moments and nodes that ended each job, by the log of the scheduler."""
     _dropped: dict[tuple[str, str], Dropped] = field(default_factory=dict)
     _shown: dict[tuple[str, str], Dropped] = field(default_factory=dict)
 
@@ -350,7 +350,7 @@ class Tables:
 
     @property
     def dropped(self) -> list[Dropped]:
-        """What was not used, by file and reason."""
+        """The lines that were not used, by file and reason."""
         return list(self._dropped.values())
 
     def commonest(self, file: str = "", sorts: Sequence[Sort] = ("unusable",)) -> Dropped | None:
@@ -383,7 +383,7 @@ def utc(moment: float) -> str:
 
 
 class KernelRule(NamedTuple):
-    """What a line of the kernel must hold, in lower case, its pattern, its cause, and its XID if that is known."""
+    """A rule for lines of the kernel: words in lower case, a pattern, a cause, and the XID if that is known."""
 
     holds: str
     match: re.Pattern[str]
@@ -554,7 +554,7 @@ def _first(rules: Sequence[tuple[re.Pattern[str], str]], text: str) -> tuple[int
 
 @dataclass
 class ReaderContext:
-    """What readers share: the tables that they fill, the rules, the hosts that they have expanded.
+    """The state that readers share: the tables that they fill, the rules, the hosts that they have expanded.
 
     What takes more than one file to understand waits until all are read.
     """
@@ -566,20 +566,20 @@ class ReaderContext:
     series: dict[tuple[str, str, str], list[SampleRun]] = field(default_factory=dict)
     """Runs of equal samples, by metric, node and what of it."""
     starts: list[tuple[float, str]] = field(default_factory=list)
-    """When jobs started, and their lists of hosts, as the log of the scheduler says."""
+    """The starts of jobs and their lists of hosts, by the log of the scheduler."""
     addresses: dict[str, set[str]] = field(default_factory=dict)
-    """Of each address, or other name, the nodes that a source says have it."""
+    """The nodes of each address or other name, as a source states them."""
     labels: set[tuple[str, ...]] = field(default_factory=set)
     """Names that the labels of one series have for its node, the first one in use."""
     snapshots: list[Snapshot] = field(default_factory=list)
     cycles: list[LoggedAttempt] = field(default_factory=list)
-    """What ran between two restarts inside one run of a job."""
+    """The attempts between two restarts inside one run of a job."""
     entries: list[SpanEdge] = field(default_factory=list)
-    """What training logs say, in any order."""
+    """The entries of training logs, in any order."""
 
 
 class LogReader:
-    """One file while it is read."""
+    """A file while it is read."""
 
     def __init__(
         self, source: LogFile, clock: Moments, reading: ReaderContext, stream: io.BufferedReader[Any],

@@ -76,7 +76,7 @@ REFERENCE = 0.5
 
 
 class Shape(NamedTuple):
-    """What a simulation of a row depends on beside the model."""
+    """The settings on which a simulation of a row depends beside the model."""
 
     days: float
     gpus: int
@@ -274,7 +274,7 @@ class TrackedModel:
         self.digest = hashlib.sha256(content.encode()).hexdigest()[:12]
         result = sim.run(prepared, 0).jobs[self.at]
         self.step_time = result.work / result.steps if result.steps else 0.0
-        """Of a healthy step [s]; 0 where the scenario has none."""
+        """The time of a healthy step [s]; 0 where the scenario has none."""
 
     def names(self, *, whole: bool) -> list[str]:
         """Return the metrics that `simulate` returns; those of whole runs where rows are means of replications."""
@@ -336,7 +336,7 @@ _APART = 1_000_000
 
 
 class Scores:
-    """How well each draw of the parameters predicted a week.
+    """The scores of each draw of the parameters as a prediction of a week.
 
     Values are taken as the normal scores of their ranks, so that neither a skewed metric nor one week far out decides;
     the scores of the weeks of a draw are normal about its mean, with a covariance that all draws share.

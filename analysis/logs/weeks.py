@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WEEKS = "weeks.csv"
 
 CAUSE = "outages: "
-"""What the name of a metric begins with that counts the outages of a cause."""
+"""The prefix of metrics that count the outages of a cause."""
 
 _FIELDS = ("week", "days", "job", "gpus", "node_days", "model")
 _KNOWN = (*JOB_BUCKETS, "outages", "unavailability", "step_time")
@@ -29,7 +29,7 @@ _COLUMNS = (*_FIELDS, *_KNOWN)
 
 
 class WeekRecord(NamedTuple):
-    """What was measured in a week, or in the replications of a result folder.
+    """The measurements of a week, or of the replications of a result folder.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ MOST_JOBS = 20_000
 """Jobs of a history that are replayed, the last ones, and half of those of all replications of the streams."""
 
 REPLICATIONS = 16
-"""Of the fitted streams; fewer where there are many jobs."""
+"""The replications of the fitted streams; fewer where there are many jobs."""
 
 BATCHES = 20
 
@@ -85,7 +85,7 @@ class LoggedJob(LoggedAttempt):
 
     @property
     def outcome(self) -> str:
-        """How it ended: failed by itself, cancelled, or completed, as one that a node ended would have."""
+        """The end of the job: failed by itself, cancelled, or completed, as a job that a node ended would have."""
         if self.end_state in _FAILED and not self.blamed:
             return "failed"
         return "cancelled" if self.end_state in _CANCELLED else "completed"
@@ -98,7 +98,7 @@ class LoggedJob(LoggedAttempt):
 
 @dataclass(frozen=True)
 class SiteWorkload:
-    """What the job records of a site say.
+    """The workload in the job records of a site.
 
     Parameters
     ----------
@@ -470,7 +470,7 @@ class _Runs(NamedTuple):
 
 
 WHOLE, EARLY, LONGER = range(3)
-"""What a run says of the work of its job: all of it, a uniform part of it, or that there was more."""
+"""The evidence of a run about the work of its job: all of it, a uniform part of it, or a lower bound."""
 
 
 def _kind(job: LoggedJob, has_limits: bool) -> int:

@@ -1,4 +1,4 @@
-"""What a fit leaves in its folder: a bundle of failure sources, a scenario, draws of its parameters, and tables."""
+"""The folder of a fit: a bundle of failure sources, a scenario, draws of its parameters, and tables."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Trial(NamedTuple):
 
     @property
     def trouble(self) -> str:
-        """Why there is nothing, in a line; empty where all is well."""
+        """The reason why there is no value, in a line; empty where all is well."""
         return next((outcome.trouble for outcome in (self.cell.stated, *self.cell.drawn) if outcome.trouble), "")
 
     @property
@@ -79,14 +79,14 @@ class Trial(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """What is known of all conditions together."""
+        """The verdict of all conditions together."""
         if self.trouble:
             return "fails"
         return "fails" if "fails" in self.verdicts else "open" if "open" in self.verdicts else "holds"
 
 
 class Evaluator:
-    """Where combinations are evaluated, each once."""
+    """The evaluation of combinations, each once."""
 
     def __init__(self, problem: Problem, campaign: Campaign, replications: int) -> None:
         self.problem = problem

@@ -1,4 +1,4 @@
-"""What is to be optimised: what may be chosen, what counts, what must hold, and over what is not known."""
+"""The problem of an optimisation: choices, aims, conditions, and unknown inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Options:
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return len(self.values)
 
     def beside(self, value: AxisPosition) -> list[AxisPosition]:
@@ -71,7 +71,7 @@ class NumericRange:
 
     @property
     def size(self) -> int | None:
-        """How many values there are; ``None`` for more than can be counted."""
+        """The number of values; ``None`` for more than can be counted."""
         if self.steps:
             return len(self.steps)
         low, high = self.ends
@@ -223,7 +223,7 @@ class Problem:
 
     @property
     def size(self) -> int | None:
-        """How many combinations there are; ``None`` for more than can be counted."""
+        """The number of combinations; ``None`` for more than can be counted."""
         size = 1
         for domain in self.domains.values():
             if domain.size is None:

@@ -44,7 +44,7 @@ _Share = TypeVar("_Share", float, "SourcedNumber")
 
 
 class ResourceAccount(NamedTuple):
-    """What a mean replication requested, owned and paid."""
+    """The GPU-time that a mean replication requested and owned, and its cost."""
 
     requested: float  # GPU-time that its jobs requested [GPU s]
     # All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if it is not known.
@@ -55,7 +55,7 @@ class ResourceAccount(NamedTuple):
 
     @property
     def a_year(self) -> float | None:
-        """How often the accounting window fits into a year [-]."""
+        """The accounting windows in a year [-]."""
         return YEAR / self.window if self.window else None
 
 
@@ -138,13 +138,13 @@ class GpuTime(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Its name in a table of its own."""
+        """The name in a table of its own."""
         label = "total" if self.bucket == "total" else bucket_label(self.bucket)
         return f"{label}: {IDLE_WORDS[self.reason]}" if self.reason else label
 
     @property
     def short(self) -> str:
-        """Its name where it stands beside others of the cluster."""
+        """The name where it stands beside others of the cluster."""
         return f"idle: {IDLE_WORDS[self.reason]}" if self.reason else self.label
 
     @property
@@ -282,7 +282,7 @@ class Delivered(NamedTuple):
 
     @property
     def mean(self) -> str:
-        """Its mean; without an event the bound of a time between them."""
+        """The mean; without an event the bound of a time between events."""
         bound = self.summary.lower_bound95
         return text_or_dash(self.summary.mean, self.form) if bound is None else f"> {self.form(bound)}"
 
@@ -322,7 +322,7 @@ class BesideFormula(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """How much more was simulated; empty without either."""
+        """The surplus of the simulation; empty without either."""
         if self.formula is None or self.simulated is None:
             return ""
         return points_text(self.simulated - self.formula)

@@ -54,7 +54,7 @@ _UNITS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "T": "tri
 
 _UNITS |= {"M": "millions"}
 
-"""What units are called beside an axis."""
+"""The words of units beside an axis."""
 
 
 class _Axis(NamedTuple):

@@ -44,7 +44,7 @@ class ChosenAxis(NamedTuple):
 
     @property
     def values(self) -> list[tuple[str, float]]:
-        """Its labels with their numbers, ascending; in order of the study without numbers."""
+        """The labels with their numbers, ascending; in order of the study without numbers."""
         numbers = (number or 0.0 for number in self.numbers)
         return sorted(zip(self.labels, numbers, strict=True), key=lambda pair: pair[1])
 
@@ -55,12 +55,12 @@ class ChosenAxis(NamedTuple):
 
     @property
     def size(self) -> float:
-        """What one unit of the picture's axis is in SI: that in which the labels are written."""
+        """The SI value of one unit of the picture's axis: that of the labels."""
         return _written(self)[0]
 
     @property
     def scale(self) -> ChartAxis:
-        """Its axis of a picture: labelled as the study writes its values."""
+        """The axis in a picture: labelled as the study writes its values."""
         size, unit = _written(self)
         every = max(1, math.ceil(len(self.labels) / _FEW_TICKS))
         ticks = tuple((number / size, label_text(label)) for label, number in self.values[::every])
@@ -101,7 +101,7 @@ _NOTHING = CellMetric.model_construct(
 
 
 class SummarizedCell(Protocol):
-    """What has metrics: a cell of a sweep, a variant of a comparison, a setting of an optimisation."""
+    """A cell of a sweep, a variant of a comparison, or a setting of an optimisation: something with metrics."""
 
     @property
     def metrics(self) -> Mapping[str, Any]:

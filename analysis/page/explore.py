@@ -180,7 +180,7 @@ class PartialEnsemble:
 
 
 class Explorer:
-    """What the page asks for.
+    """The answers to the requests of the page.
 
     Parameters
     ----------
@@ -473,7 +473,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://127.0.0.1:{self.server_port}/{self.token}/"
 
 
@@ -570,7 +570,7 @@ _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Co
 
 
 def _page(explorer: Explorer) -> str:
-    """Return the page."""
+    """Return the page as HTML, with the knobs and the first results in it."""
     knobs = [
         {
             "name": knob.name,

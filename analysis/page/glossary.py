@@ -1,4 +1,4 @@
-"""What the words of the field mean: the glossary of the first screen and of the documentation."""
+"""The words of the field and their meaning: the glossary of the first screen and of the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is, whatever it is written as: an opening for everybody, and sections for who wants to know.
+"""The model of a report, whatever its format: an opening for everybody, and sections with the details.
 
 A report holds no markup and no drawings: each format of `ettrick.analysis.page.build` makes its own of it.
 """
@@ -35,7 +35,7 @@ class Column(NamedTuple, Generic[_Row]):
 
 @dataclass(frozen=True)
 class TableBlock:
-    """A table."""
+    """Rows of texts under heads, with a title and a note."""
 
     title: str  # what it shows, for those who do not see where it stands
     columns: Sequence[Header]  # what each column is; the first one names the row
@@ -81,7 +81,7 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """What the picture says; a cluster is drawn without a title, and its words are the alternative text."""
+        """The statement of the picture; a cluster is drawn without a title, and its words are the alternative text."""
         return str(getattr(self.chart, "title", "") or self.alt)
 
 
@@ -102,7 +102,7 @@ class FirstScreen:
 
 @dataclass(frozen=True)
 class Section:
-    """One thing for who wants to know more."""
+    """A subject in detail."""
 
     key: str  # its name in links: ``losses``
     title: str  # what it says, as a sentence where there is something to be said

@@ -1,4 +1,4 @@
-"""What a report is made of: the documents of a folder, its tables, and the scenarios that are looked at closely."""
+"""The data of a report: the documents of a folder, its tables, and the scenarios that are examined closely."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 @dataclass(frozen=True)
 class ReplayedScenario:
-    """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed."""
+    """A scenario that is simulated again: the same numbers as in the results, for every replication can be replayed."""
 
     name: str  # what it is called: the values of its axes, or the name of the scenario
     scenario: Scenario  # what is simulated
@@ -61,7 +61,7 @@ class ReplayedScenario:
 
     @property
     def replications(self) -> int:
-        """How many are simulated again: the first of those in the results."""
+        """The number of replications to simulate again: the first of those in the results."""
         return min(self.wanted, FEWEST_REPLICATIONS if self.scenario.streams else MOST_REPLICATIONS)
 
     @functools.cached_property
@@ -78,7 +78,7 @@ class ReplayedScenario:
 
     @functools.cached_property
     def ensemble(self) -> Ensemble:
-        """Its replications, with a log of when nodes were down; of streams none, for it would have every job."""
+        """The replications, with a log of nodes that were down; of streams none, for it would have every job."""
         return replicate(
             self.prepared,
             self.replications,
@@ -118,7 +118,7 @@ class ReportError(ValueError):
 
 
 class FolderResults(NamedTuple):
-    """What a folder holds."""
+    """The content of a folder."""
 
     folder: Path  # where it is
     # The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize``,
@@ -244,7 +244,7 @@ def _refuse_constant(name: str) -> Any:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What sections and openings are made of. Whatever takes time is made when it is asked for, and once."""
+    """The data of sections and openings. Slow parts are made when they are asked for, and once."""
 
     results: FolderResults  # the documents, and the command that the report is about
     # Called with the number of replications done and the total, while a scenario is simulated again.
@@ -307,7 +307,7 @@ class ReportData:
 
     @property
     def folder(self) -> Path:
-        """Where everything lies."""
+        """The folder of the results."""
         return self.results.folder
 
     def of(self, name: str) -> Any | None:
@@ -329,7 +329,7 @@ class ReportData:
 
     @functools.cached_property
     def common_settings(self) -> list[str]:
-        """What a study writes into its scenario at every point, and the central values of what is unknown."""
+        """The settings of a study at every point, and the central values of what is unknown."""
         study = self.study
         point = None if study is None else next(iter(study.points()), None)
         if study is None or point is None:
@@ -364,12 +364,12 @@ class ReportData:
 
     @functools.cached_property
     def chosen(self) -> tuple[int, int | None] | None:
-        """Which cell of the sweep is looked at closely, and which one it is held against."""
+        """The cell of the sweep to examine closely, and the cell to compare it with."""
         return None if self.sweep is None else chosen_cells(self.sweep)
 
     @functools.cached_property
     def against(self) -> ReplayedScenario | None:
-        """What it is held against; ``None`` where there is nothing."""
+        """The cell to compare with; ``None`` where there is nothing."""
         if self.kind == "compare":
             names, focus = list(self.comparison.variants), self.focus
             rival = next((name for name in names if focus is None or name != focus.name), None)
@@ -473,7 +473,7 @@ def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
 
 
 class InterruptionRates(NamedTuple):
-    """How often the first job of a scenario is interrupted, and how that grows with its size."""
+    """The rate of interruptions of the first job of a scenario, and its growth with the size of the job."""
 
     gpus: int  # size of the job [-]
     fixed: float  # interruptions by what comes once a job, whatever its size [1/s]

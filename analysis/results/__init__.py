@@ -1,1 +1,1 @@
-"""What commands find, as documents."""
+"""The results of commands, as documents."""

@@ -15,7 +15,7 @@ from ettrick.analysis.results.studies import AnswerSummary, IndexEstimate
 
 
 class AnswerData(Part):
-    """What is known in answer to a question."""
+    """The answer to a question."""
 
     metric: str = ""
 
@@ -48,7 +48,7 @@ class RankedGroup(Part):
 
 
 class BestAnswer(AnswerData):
-    """Which combination is best, in each group."""
+    """The best combination, in each group."""
 
     direction: str = ""
     groups: list[RankedGroup]
@@ -58,7 +58,7 @@ class BestAnswer(AnswerData):
 
 
 class ComparedLine(Part):
-    """What the values of an axis change in one combination of the others, by label; null without a mean."""
+    """The effects of the values of an axis in one combination of the others, by label; null without a mean."""
 
     at: Labels
     against: str
@@ -66,7 +66,7 @@ class ComparedLine(Part):
 
 
 class CompareAnswer(AnswerData):
-    """What each value of an axis changes."""
+    """The effect of each value of an axis."""
 
     axis: str
     lines: list[ComparedLine]
@@ -76,7 +76,7 @@ class CompareAnswer(AnswerData):
 
 
 class LeadSummary(Part):
-    """How far the best is ahead of the second."""
+    """The lead of the best over the second."""
 
     mean: Real
     ci95: Pair
@@ -84,7 +84,7 @@ class LeadSummary(Part):
 
 
 class StageSummary(Part):
-    """Who is best at one value of an axis."""
+    """The best candidate at one value of an axis."""
 
     value: str
     number: Real
@@ -107,7 +107,7 @@ class HandoverSummary(Part):
 
 
 class RaceSummary(Part):
-    """Who is best along an axis in one combination of the others."""
+    """The best candidates along an axis in one combination of the others."""
 
     at: Labels
     best: list[StageSummary]
@@ -115,7 +115,7 @@ class RaceSummary(Part):
 
 
 class CrossoverAnswer(AnswerData):
-    """Who is best where."""
+    """The best candidates along an axis, and where they change."""
 
     between: str
     along: str
@@ -139,7 +139,7 @@ class FrontCell(Part):
 
 
 class ParetoAnswer(AnswerData):
-    """Which combinations no other one beats in everything."""
+    """The combinations that no other one beats in everything."""
 
     metrics: Texts
     axes: Texts
@@ -152,7 +152,7 @@ class ParetoAnswer(AnswerData):
 
 
 class MoveAnswer(Part):
-    """What one value of an axis changes, all others at the centre; null and why where that is not known."""
+    """The effect of one value of an axis, all others at the centre; null and why where that is not known."""
 
     value: str
     difference: DifferenceSummary | None
@@ -160,7 +160,7 @@ class MoveAnswer(Part):
 
 
 class SwingAnswer(Part):
-    """How far an axis alone moves a metric."""
+    """The range of a metric along an axis alone."""
 
     axis: str
     swing: Real
@@ -168,7 +168,7 @@ class SwingAnswer(Part):
 
 
 class IndexAnswer(Part):
-    """How much of the variance one axis brings alone, and with all others."""
+    """The share of the variance that one axis brings alone, and with all others."""
 
     axis: str
     first: IndexEstimate
@@ -176,7 +176,7 @@ class IndexAnswer(Part):
 
 
 class SensitivityAnswer(AnswerData):
-    """Which axis moves a metric most: ``tornado``, ``sobol``, or null where the points do not show it."""
+    """The axis that moves a metric most: ``tornado``, ``sobol``, or null where the points do not show it."""
 
     kind: str | None = None
 
@@ -216,7 +216,7 @@ class ConditionPoint(Part):
 
 
 class CrossingSummary(Part):
-    """Where a condition begins to hold, or ends to; times between failures are stated along axes of failure rates."""
+    """The value at which a condition begins or ends to hold; along failure rates also as a time between failures."""
 
     at: Real
     at_ci95: OpenPair
@@ -229,7 +229,7 @@ class CrossingSummary(Part):
 
 
 class ConditionLine(Part):
-    """Where a condition holds along an axis in one combination of the others."""
+    """The range in which a condition holds along an axis in one combination of the others."""
 
     at: Labels
     points: list[ConditionPoint]
@@ -238,7 +238,7 @@ class ConditionLine(Part):
 
 
 class ThresholdAnswer(AnswerData):
-    """Where a metric passes a value: `at_least` or `at_most`."""
+    """The values at which a metric passes a bound: `at_least` or `at_most`."""
 
     at_least: Number = None
     at_most: Number = None
@@ -259,7 +259,7 @@ class TrendPoint(Part):
 
 
 class TrendStep(Part):
-    """What changes from one value of an axis to another."""
+    """The change from one value of an axis to another."""
 
     start: str = Field(alias="from")
     end: str = Field(alias="to")
@@ -267,7 +267,7 @@ class TrendStep(Part):
 
 
 class TrendLine(Part):
-    """What an axis does in one combination of the others; `whole` and `course` where two values have a mean."""
+    """The trend along an axis in one combination of the others; `whole` and `course` where two values have a mean."""
 
     at: Labels
     points: list[TrendPoint]
@@ -278,7 +278,7 @@ class TrendLine(Part):
 
 
 class TrendAnswer(AnswerData):
-    """What an axis does to a metric."""
+    """The trend of a metric along an axis."""
 
     along: str
     lines: list[TrendLine]

@@ -1,4 +1,4 @@
-"""What many replications come to, added up one by one: sums, and a few numbers of each where a spread is asked for.
+"""Many replications added up one by one: sums, and a few numbers of each where a spread is asked for.
 
 `Ensemble` has the replications of a scenario: `Ensemble.rows` their metrics, the rest of it what documents say beside
 them. `LazyRows` keeps rows of numbers without an object for each.
@@ -141,7 +141,7 @@ class MetricTable(_Rows[Mapping[str, Ratio]]):
 
 
 class JobTally:
-    """What one job came to.
+    """The sums of a job.
 
     ``requested`` [GPU s] is of each replication, all others are sums; ``buckets`` [GPU s] has the shape (14,).
     """
@@ -153,7 +153,7 @@ class JobTally:
         self.finished = self.censored = self.never_started = self.never_arrived = self.waiting = self.accepted = 0
         self.restores: Counter[str] = Counter()
         self.given_up: list[tuple[float, int, int]] = []
-        """When it failed for good [s], for which cause, and after how many interruptions."""
+        """The time of the final failure [s], its cause, and the number of interruptions before it."""
 
     def add(self, job: JobResult) -> None:
         """Add a replication."""

@@ -1,4 +1,4 @@
-"""What explain, explain --worth, layouts and kernels find, as frozen models; and the JSON Schema of all documents."""
+"""The results of explain, its worth, layouts and kernels, as frozen models; and the JSON Schema of all documents."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class WorthGroup(Part):
 
 
 class OnePoint(Part):
-    """What does as much work at the ETTR as it is as one percentage point of ETTR: a part 0.01 / ETTR of each."""
+    """The amounts that do as much work as one percentage point of ETTR: a part 0.01 / ETTR of each."""
 
     gpus: Real = Field(description="Of the GPUs of the jobs [-].")
     time_s: Real = Field(description="Of the length of a replication [s].")
@@ -128,7 +128,7 @@ class StoreSummary(Part):
 
 
 class Note(Part):
-    """What a number of a preset rests on."""
+    """The basis of a number of a preset."""
 
     basis: str = Field(description="P read in a source, S quoted by others, D derived, A assumed.")
     text: str = Field(description="The note.")
@@ -144,7 +144,7 @@ class Preset(Part):
 
 
 class PhasePart(Part):
-    """One of the parts of a phase, one after another."""
+    """A part of a phase; the parts follow one another."""
 
     name: str = Field(description="Its name.")
     mean_s: Number = Field(description="Mean time [s].")
@@ -187,7 +187,7 @@ class Scales(Part):
 
 
 class Recovery(Part):
-    """How a job returns."""
+    """The recovery of a job."""
 
     interruptions_per_day: Real = Field(description="How often it is interrupted, before any simulation.")
     detection_mean_s: Number = Field(description="Mean time until an interruption is known [s].")
@@ -211,7 +211,7 @@ class CalibrationSummary(Part):
 
 
 class JobPower(Part):
-    """What a stepping job draws."""
+    """The power of a stepping job."""
 
     node_idle_w: Real = Field(description="An idle node [W].")
     node_training_w: Real = Field(description="A node in training [W].")
@@ -229,7 +229,7 @@ class TermShare(Part):
 
 
 class StepPart(TermShare):
-    """A part of a step."""
+    """Compute, memory, communication or waiting in a step, with its terms."""
 
     terms: dict[str, TermShare] = Field(description="Its terms.")
 
@@ -270,7 +270,7 @@ class AcceleratorSummary(Part):
 
 
 class PeakShare(Part):
-    """A share of a peak."""
+    """Throughput or bandwidth that kernels reach, relative to the data sheet."""
 
     share: Real = Field(description="The share.")
     basis: str = Field(description="`fitted`, `assumed` or `peak only`.")
@@ -284,7 +284,7 @@ class Constant(Part):
 
 
 class LayoutSummary(Part):
-    """How model and batch are spread."""
+    """The layout of model and batch."""
 
     tensor: Whole = Field(description="Tensor ranks.")
     context: Whole = Field(description="Context ranks.")
@@ -299,7 +299,7 @@ class LayoutSummary(Part):
 
 
 class GroupLink(Part):
-    """What a kind of group communicates over."""
+    """The link of a kind of group."""
 
     ranks: Whole = Field(description="Ranks of a group.")
     through: str = Field(description="`scale_up` links or `nic`.")
@@ -309,7 +309,7 @@ class GroupLink(Part):
 
 
 class CheckpointSize(Part):
-    """Size of a checkpoint."""
+    """Bytes that a save writes, in all and by GPU."""
 
     bytes: Real = Field(description="All of it [B].")
     bytes_per_gpu: Real = Field(description="If all write as much [B].")
@@ -381,7 +381,7 @@ class PlannedJob(ExplainedJob):
 
 
 class Fit(Part):
-    """What the model of steps is fitted to."""
+    """The data to which the model of steps is fitted."""
 
     steps: Count = Field(description="Measured steps.")
     mean_error: Real = Field(description="Their mean error.")
@@ -412,7 +412,7 @@ class ExplainedFleet(Part):
 
 
 class ServiceAmounts(Part):
-    """What a replica does at some number of requests in flight."""
+    """The rates and times of a replica at some number of requests in flight."""
 
     batch: Real = Field(description="Requests in flight of a replica.")
     tpot_s: Real = Field(description="Mean time per token, prefills included [s].")
@@ -446,7 +446,7 @@ class ServiceTail(Part):
 
 
 class SpareRow(Part):
-    """What a number of spare nodes is worth to a service."""
+    """The worth of a number of spare nodes to a service."""
 
     spares: Count = Field(description="Nodes that stand in for failed ones.")
     capacity_share: Real = Field(description="Mean share of replicas that serve.")
@@ -469,7 +469,7 @@ class PrefillSummary(Part):
 
 
 class ExplainedService(Part):
-    """A service."""
+    """Model, accelerator, engine and layout of a service with its times and limits."""
 
     model: str = Field(description="Title of the model.")
     accelerator: str = Field(description="Title of the accelerator.")
@@ -530,7 +530,7 @@ class ExplainDocument(Document):
 
 
 class LayoutRow(Part):
-    """A layout."""
+    """Ranks and batch of a job spread one way, with its step, memory and goodput."""
 
     rank_goodput: Whole | None = Field(description="By what failures leave; null without a closed form.")
     rank_step: Whole = Field(description="By the time of a step.")
@@ -610,7 +610,7 @@ class KernelRow(Part):
 
 
 class MeasuredKernel(Part):
-    """A measured kernel."""
+    """Measured against predicted time of calls of a kernel."""
 
     kernel: str = Field(description="Its name.")
     measurements: Count = Field(description="Of it in the file.")

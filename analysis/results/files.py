@@ -254,7 +254,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?!$)")
-"""How a cell begins that a spreadsheet computes."""
+"""The beginning of a cell that a spreadsheet computes."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
 

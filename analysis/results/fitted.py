@@ -1,4 +1,4 @@
-"""What ``ettrick fit`` finds, as frozen models: the JSON that it prints and leaves as ``fit.json``.
+"""The results of ``ettrick fit``, as frozen models: the JSON that it prints and leaves as ``fit.json``.
 
 Rates are per 1000 node-days in which nodes were up; times in seconds where a name ends in ``_s``. Intervals are 95 %.
 """
@@ -24,7 +24,7 @@ class Estimated(Part):
 
 
 class FileRead(Part):
-    """A file."""
+    """Kind, lines, used rows and period of an input."""
 
     file: str = Field(description="Its name.")
     kind: str = Field(description="What it was read as.")
@@ -61,7 +61,7 @@ class LawSummary(Part):
 
 
 class CauseSummary(Part):
-    """A cause."""
+    """Outages, rate, clustering and repairs of one class of failures."""
 
     name: str = Field(description="Name of the cause in the rules.")
     fault: str = Field(description="Class of fault.")
@@ -93,7 +93,7 @@ class IncidentsSummary(Part):
 
 
 class ClusteringFit(Part):
-    """One of four models of what clusters failures on nodes."""
+    """A fit of one of four models of clustered failures on nodes."""
 
     log_likelihood: Real = Field(description="At the best point, in days.")
     aic: Real = Field(description="2 (parameters - log-likelihood).")
@@ -119,7 +119,7 @@ class ClusteringSummary(Part):
 
 
 class TrendSummary(Part):
-    """How the rate of the fleet changes."""
+    """The trend of the rate of the fleet."""
 
     exponent: Estimated = Field(description="Of a power law; below 1 the rate falls.")
     significant: bool = Field(description="Whether the interval leaves 1 out.")
@@ -143,7 +143,7 @@ class AttributionSummary(Part):
 
 
 class TrainingSummary(Part):
-    """What training logs say."""
+    """The content of training logs."""
 
     attempts: Count = Field(description="Runs of the job.")
     step_time_s: Number = Field(description="Median time of a step [s].")
@@ -169,7 +169,7 @@ class CheckSummary(Part):
 
 
 class CostSummary(Part):
-    """What the failures cost the largest job, by model and by the outages as they were."""
+    """The cost of the failures to the largest job, by model and by the outages as they were."""
 
     metric: str = Field(description="Which [metric](metrics.md).")
     model: Number = Field(description="Mean over runs of the fitted model.")

@@ -1,4 +1,4 @@
-"""What the streams of jobs of a run came to: the part of its document, and the same as tidy tables."""
+"""The streams of jobs in the document of a run, and the same as tidy tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands find, as frozen models: their dump is the JSON of the commands, and reading it back gives them again.
+"""The results of commands, as frozen models: their dump is the JSON of the commands, and can be read back.
 
 Those of commands that look at a scenario without leaving a folder are in `ettrick.analysis.results.explained`.
 
@@ -31,7 +31,7 @@ from ettrick.sim.yamlfile import suggest
 
 
 class Provenance(Part):
-    """How the numbers were made."""
+    """The origin of the numbers: command, version, seed, inputs."""
 
     version: str = Field(description="Version of Ettrick.")
     scenario_sha256: str = Field("", description="Of the scenario's content, the same wherever its files lie.")
@@ -77,7 +77,7 @@ class JobSummary(Part):
 
 
 class NodePowerSummary(Part):
-    """What a node draws."""
+    """The power of a node by activity."""
 
     idle_w: Real = Field(description="Idle [W].")
     training_w: Real = Field(description="In training [W].")
@@ -135,7 +135,7 @@ class ExceedanceShare(Part):
 
 
 class NodesDown(Part):
-    """How many nodes, or domains, are down at once, over the time of all replications after warm-up."""
+    """The number of nodes, or domains, that are down at once, over the time of all replications after warm-up."""
 
     mean: Real = Field(description="Mean number that is down.")
     p50: Whole = Field(description="Smallest number such that no more are down for 50 % of the time.")
@@ -208,7 +208,7 @@ class SimulatedEttr(Part):
 
 
 class ClosedFormSummary(Part):
-    """What a formula says of a scenario."""
+    """The closed form of a scenario."""
 
     applies: bool = Field(True, description="Whether a formula applies.")
     reasons: Texts = Field(
@@ -270,7 +270,7 @@ class StepSummary(Part):
 
 
 class JobDistribution(Part):
-    """What single jobs met, whatever their replication; exact to a bin of 9 %."""
+    """The distribution over single jobs of all replications; exact to a bin of 9 %."""
 
     p05: Number = Field(description="5 % of the jobs have less.")
     p50: Number = Field(description="The median.")
@@ -293,7 +293,7 @@ class GroupSummary(Part):
 
 
 class TenantSummary(Part):
-    """What a tenant had of the GPU-time of all jobs."""
+    """The share of a tenant in the GPU-time of all jobs."""
 
     held_share: Real = Field(description="Its share.")
     entitled_share: Real = Field(description="Its quota over all quotas where all have one, else so of weights.")
@@ -331,7 +331,7 @@ class EndsSummary(Part):
 
 
 class QueueGrowth(Part):
-    """How fast the queue grew over the run."""
+    """The growth of the queue over the run."""
 
     gpus_per_day: Real = Field(description="GPUs that the jobs in the queue ask for.")
     ci95: Pair = Field(description="Its 95 % interval; null where the queue is the same all the time.")
@@ -351,7 +351,7 @@ class FleetWindow(Window):
 
 
 class FleetSummary(Part):
-    """What the streams of jobs of a run came to."""
+    """The results of the streams of jobs of a run."""
 
     gpus: Count = Field(description="GPUs of the cluster.")
     jobs: Real = Field(description="Jobs that were submitted in a mean replication.")
@@ -408,7 +408,7 @@ class ServiceWindow(Window):
 
 
 class StandingSummary(Part):
-    """What a formula says of replicas that fail, with spare nodes."""
+    """The closed form of replicas that fail, with spare nodes."""
 
     capacity_share: Real = Field(description="Share of the replicas that serve, mean over time.")
     all_serving: Real = Field(description="Share of the time with all of them.")
@@ -416,7 +416,7 @@ class StandingSummary(Part):
 
 
 class ServiceSummary(Part):
-    """What a service of a run came to."""
+    """The results of a service of a run."""
 
     replicas: Count = Field(description="Replicas.")
     gpus: Count = Field(description="GPUs of one.")
@@ -435,7 +435,7 @@ class ServiceSummary(Part):
 
 
 class TargetSummary(Part):
-    """What a target of a run came to."""
+    """The results of a target of a run."""
 
     of: str = Field(description="Name of the service, job or stream.")
     metric: str = Field(description="The [metric](metrics.md) that is promised.")
@@ -546,7 +546,7 @@ class VariantSummary(Part):
 
 
 class StoresSummary(Part):
-    """What the checkpoint stores of a preset make of the headline."""
+    """The effect of the checkpoint stores of a preset on the headline."""
 
     without: str = Field("", description="The variant without them.")
     gain: DifferenceSummary | None = Field(description="How far it is above that.")
@@ -554,7 +554,7 @@ class StoresSummary(Part):
 
 
 class Shortfall(Part):
-    """How far a variant is behind the best of the others."""
+    """The distance of a variant from the best of the others."""
 
     mean: Real = Field(description="The difference.")
     ci95: Pair = Field(
@@ -563,7 +563,7 @@ class Shortfall(Part):
 
 
 class RankingSummary(Part):
-    """Which of three variants or more may be the best, together at 95 %."""
+    """The variants, of three or more, that may be the best, together at 95 %."""
 
     behind: dict[str, Shortfall] = Field(description="By name.")
     may_be_best: Texts = Field(description="Those that may be the best.")
@@ -571,7 +571,7 @@ class RankingSummary(Part):
 
 
 class TakenSummary(Part):
-    """What a variant has at hand, or takes."""
+    """The resources of a variant."""
 
     gpus: Number = Field(description="GPUs owned.")
     in_jobs: Number = Field(description="GPUs that its jobs ask for.")
@@ -581,7 +581,7 @@ class TakenSummary(Part):
 
 
 class AtEqual(Part):
-    """What unlike clusters are compared at."""
+    """The amount at which unlike clusters are compared."""
 
     kind: str = Field(description="`gpus`, `power` or `cost`.")
     variants: dict[str, TakenSummary] = Field(description="By name.")

@@ -22,7 +22,7 @@ from ettrick.analysis.results.models import Origin, ScenarioName, refuse_unknown
 
 
 class StudyDocument(Document):
-    """A document of a study."""
+    """Name and question of a study, common to all its documents."""
 
     study: str = Field(description="Name of the study.")
     question: str = Field(description="The question of the study, as the study states it.")
@@ -33,14 +33,14 @@ class StudyDocument(Document):
 
 
 class AxisValue(Part):
-    """A value of an axis."""
+    """Label and number at which an axis was simulated."""
 
     label: str = Field(description="The value, as the study states it.")
     number: Number = Field(description="In SI units; null without an order.")
 
 
 class AxisDescription(Part):
-    """What varies."""
+    """An axis as it is described."""
 
     title: str = Field(description="In words.")
     unknown: bool = Field(description="Whether it has a distribution.")
@@ -49,7 +49,7 @@ class AxisDescription(Part):
 
 
 class SweepAxis(Part):
-    """What varies in a sweep."""
+    """Title, paths, values and basis of what varies between cells."""
 
     title: str = Field(description="In words.")
     noun: str = Field("", description="What its values count; empty if the study does not say.")
@@ -114,14 +114,14 @@ class AnswerSummary(Part):
 
 
 class ScenarioWarning(Part):
-    """A warning of scenarios."""
+    """Text that scenarios of a study print, and the number of cells with it."""
 
     warning: str = Field(description="The text.")
     cells: Count = Field(description="Of how many cells.")
 
 
 class SweepCounts(Part):
-    """How many points and cells there are of each kind."""
+    """The numbers of points and cells of each kind."""
 
     points: Count = Field(0, description="Points of the design.")
     ok: Count = Field(0, description="Points with results.")
@@ -193,7 +193,7 @@ class MoveSummary(Part):
 
 
 class SwingSummary(Part):
-    """What an axis alone does."""
+    """The effect of an axis alone."""
 
     axis: str = Field(description="Its name.")
     center: str = Field(description="Its central value.")
@@ -211,7 +211,7 @@ class IndexEstimate(Part):
 
 
 class VariancePart(Part):
-    """What brings variance."""
+    """A share of the variance."""
 
     variance: Number = Field(description="The variance.")
     share: IndexEstimate | None = Field(description="Its share of the variance of one run.")
@@ -225,7 +225,7 @@ class FormulaIndex(Part):
 
 
 class AxisIndex(Part):
-    """What an axis brings of the variance of means."""
+    """The share of an axis in the variance of means."""
 
     axis: str = Field(description="Its name.")
     first: IndexEstimate = Field(description="By itself.")
@@ -234,7 +234,7 @@ class AxisIndex(Part):
 
 
 class IndicesSummary(Part):
-    """What brings the variance, all axes at once."""
+    """The shares of all axes in the variance at once."""
 
     samples: Count = Field(description="Points of a set.")
     rows: Count = Field(description="Rows of the design with results.")
@@ -277,7 +277,7 @@ class SensitivityDocument(StudyDocument):
 
 
 class Aim(Part):
-    """What is sought."""
+    """The aim of an optimisation."""
 
     name: str = Field(description="A metric or an axis.")
     lowest: bool = Field(description="Whether lower is better.")
@@ -289,14 +289,14 @@ class Aim(Part):
 
 
 class AimResult(Part):
-    """What an aim or a condition came to."""
+    """The value of an aim or a condition."""
 
     mean: Number = Field(description="The mean.")
     ci95: Pair = Field(description="Its 95 % interval.")
 
 
 class ConditionSummary(Part):
-    """What a condition came to."""
+    """The verdict of a condition."""
 
     condition: str = Field(description="The condition, as it is stated.")
     metric: str = Field(description="Its metric.")
@@ -329,7 +329,7 @@ class TrialSummary(Part):
 
     @property
     def metrics(self) -> dict[str, MetricSummary]:
-        """What its aims and conditions came to, by metric; empty if it cannot run."""
+        """The values of the aims and conditions, by metric; empty if it cannot run."""
         results = {**{condition.metric: condition for condition in reversed(self.conditions)}, **self.aims}
         return {} if self.trouble else {
             name: MetricSummary(mean=result.mean, mean_ci95=result.ci95) for name, result in results.items() if result
@@ -360,7 +360,7 @@ class ConfirmationSummary(Part):
 
 
 class OptimizeAxis(Part):
-    """Where an axis was looked at."""
+    """The range of an axis that was searched."""
 
     title: str = Field(description="In words.")
     noun: str = Field("", description="What its values count; empty if the study does not say.")
@@ -371,7 +371,7 @@ class OptimizeAxis(Part):
 
 
 class EquivalentRange(Part):
-    """What is as good as the answer at this precision."""
+    """The values that are as good as the answer at this precision."""
 
     values: list[Labels] = Field(description="The combinations.")
     loss_below: Number = Field(description="The loss that cannot be excluded.")
@@ -379,7 +379,7 @@ class EquivalentRange(Part):
 
 
 class TopSummary(Part):
-    """Where a curve is highest."""
+    """The highest point of a curve."""
 
     number: Number = Field(description="The place, in SI units.")
     ci95: Pair = Field(description="Its 95 % interval.")
@@ -396,7 +396,7 @@ class EdgeSummary(Part):
 
 
 class FormulaSummary(Part):
-    """What the closed form calls the best."""
+    """The best by the closed form."""
 
     values: Labels = Field(description="The combination.")
     ettr: Number = Field(description="Its ETTR by the formula.")

@@ -53,7 +53,7 @@ CONTROL_COUNT = 4
 
 _MOST_WORTH = 1000.0
 
-"""What controls may be worth at most [-]; the interval keeps at least this part of the plain one's square.
+"""The largest worth of controls [-]; the interval keeps at least this part of the plain one's square.
 
 Residuals that are less than 1/30 of the scatter say that the sample is on a line, not that all other runs are.
 """
@@ -378,7 +378,7 @@ class Ranking(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """How far all candidates are behind one of them, shape (k,): by their means, and between what ends."""
+    """The distances of all candidates behind one of them, shape (k,): by their means, and their bounds."""
 
     mean: FloatArray
     spread: FloatArray

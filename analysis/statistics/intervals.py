@@ -1,4 +1,4 @@
-"""Which interval a mean gets: exact for what is 0 or 1, Student's, and BCa beside it where the sample is skewed.
+"""The interval of a mean: exact for shares of 0 or 1, Student's, and BCa beside it where the sample is skewed.
 
 Student's interval is short on the side of the long tail: goodput has rare bad months, so its mean lies below the
 interval too often. BCa follows the tail, but is too narrow where there are few replications. So a skewed sample gets

@@ -1,1 +1,1 @@
-"""What a study is before anything runs: a scenario, what varies in it, which points are looked at, what is asked."""
+"""A study before anything runs: a scenario, the axes that vary in it, the points of its design, and its questions."""

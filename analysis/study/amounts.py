@@ -234,7 +234,7 @@ _TAGS = ("use", "law", "like")
 
 
 class AxisPosition(NamedTuple):
-    """One value of an axis.
+    """A value of an axis.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ class AxisSlice(NamedTuple, Generic[_Item]):
 
 
 class Point(NamedTuple):
-    """One scenario of a study.
+    """A scenario of a study.
 
     Parameters
     ----------

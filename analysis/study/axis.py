@@ -1,4 +1,4 @@
-"""What varies in a study: a path of the scenario, or several linked ones, and the values that they take."""
+"""The axes of a study: a path of the scenario, or several linked ones, and the values that they take."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Range(Model):
 
 
 class Axis(Model):
-    """One thing that varies: exactly one of choices, range and distribution."""
+    """An axis: exactly one of choices, range and distribution."""
 
     title: str = Field("", description="What it is called in tables and sentences; omitted: its name.")
     noun: str = Field("", description="What its values count: with hot spares, 12 is written as 12 hot spares.")
@@ -246,7 +246,7 @@ class Axis(Model):
 
     @property
     def amounts(self) -> tuple[Any, ...]:
-        """What a range or a distribution is described by, as it was written; nothing for choices."""
+        """The numbers of a range or a distribution, as they were written; nothing for choices."""
         kind = self.range or self.distribution
         return kind.described if kind is not None else ()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Design(Strategy):
-    """Which points are looked at; ``use`` picks the entry of the registry."""
+    """The design that picks points; ``use`` picks the entry of the registry."""
 
     def check(self, axes: Mapping[str, Axis]) -> None:
         """Refuse axes that the design cannot vary."""

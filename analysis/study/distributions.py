@@ -1,4 +1,4 @@
-"""What is known of an input that is not known exactly: distributions, by their quantile functions."""
+"""Distributions of inputs that are not known exactly, by their quantile functions."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _digest(name: str, _changed: int, _size: int) -> str:
 
 
 class Inputs:
-    """What was in the files that settings name when each was first asked for: the same for as long as this is kept."""
+    """The content of the files that settings name at the first request: the same for the life of this object."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}

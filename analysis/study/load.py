@@ -309,7 +309,7 @@ class LoadedStudy:
 
     @functools.cached_property
     def inputs(self) -> Inputs:
-        """What is in the files that the study names under ``set`` and ``vary``."""
+        """The files that the study names under ``set`` and ``vary``."""
         return Inputs()
 
     @functools.cached_property
@@ -440,7 +440,7 @@ def first_look(loaded: LoadedStudy) -> list[str]:
 
 
 class _PointComplaint(NamedTuple):
-    """What is said against a point: the setting that it is about, if it is about one, and the path and the rule."""
+    """A complaint about a point: the setting that it concerns, if any, and the path and the rule."""
 
     text: str
     rule: str

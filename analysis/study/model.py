@@ -50,13 +50,13 @@ _NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # Conditions on the answer: a metric and the bound that it must keep.
 
 Verdict = Literal["holds", "fails", "open"]
-"""What the interval of a metric says of a condition: it leaves the bound on the right side, on the wrong one, or in."""
+"""The verdict of an interval on a condition: fulfilled, not fulfilled, or open."""
 
 _FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*(?:@\w+=[^@<>=\s]+)*)\s*(>=|<=)\s*(\S.*?)\s*", re.DOTALL)
 
 
 class Condition(NamedTuple):
-    """What must hold of the answer.
+    """A condition on the answer.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _bound(metric: str, text: str, dimension: units.Dimension | None) -> float:
 
 
 class PrecisionSpec(Model):
-    """When a point has enough replications."""
+    """The rule for enough replications of a point."""
 
     width: str = Field(description="Half-width of the 95 % interval of the mean: 0.1pt (percentage points) or 2%.")
     metric: str = Field("", description="The metric that it is about; omitted: the first one of the study.")
@@ -136,7 +136,7 @@ class PrecisionSpec(Model):
 
 
 class Optimum(Model):
-    """What `ettrick optimize` looks for."""
+    """The goal of `ettrick optimize`."""
 
     maximize: str = Field("", description="A metric, or the name of an axis.")
     minimize: str = Field("", description="A metric, or the name of an axis.")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class JobRate(NamedTuple):
-    """How often the only job of a point is interrupted in running time, as its failures are stated [1/s]; its size."""
+    """The rate of interruptions of the only job of a point in running time, as stated [1/s]; its size."""
 
     per_second: float
     gpus: int
@@ -46,7 +46,7 @@ class JobRate(NamedTuple):
 
 @dataclass(frozen=True)
 class PointResult:
-    """What came of one point.
+    """The outcome of a point.
 
     Parameters
     ----------
@@ -91,25 +91,25 @@ class PointResult:
 
     @property
     def replications(self) -> int:
-        """How many replications there are."""
+        """The number of replications."""
         return max((len(ratios) for ratios in self.metrics.values()), default=0)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination of what is chosen: its outcome at the central values of what is unknown, and at each draw."""
+    """A combination of choices: its outcome at the central values of the unknown inputs, and at each draw."""
 
     stated: PointResult
     drawn: tuple[PointResult, ...] = ()
 
     @property
     def values(self) -> tuple[AxisPosition, ...]:
-        """One value for each axis; those of unknown ones are the central ones."""
+        """The value of each axis; that of an unknown one is central."""
         return self.stated.point.values
 
     @property
     def trouble(self) -> str:
-        """Why there is nothing; empty where all is well."""
+        """The reason why there is nothing; empty where all is well."""
         return self.stated.trouble
 
 

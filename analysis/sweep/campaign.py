@@ -34,7 +34,7 @@ _LOOKED_AT = 9
 
 
 class Reiterable(Generic[Item]):
-    """What is made anew each time somebody goes through it, so that it need not be kept."""
+    """An iterable that is made anew for each pass, so that it need not be kept."""
 
     def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
         self._make = make
@@ -64,7 +64,7 @@ class Campaign:
 
     @functools.cached_property
     def context(self) -> Context:
-        """What all tasks of the study share."""
+        """The context that all tasks of the study share."""
         packages = self.loaded.packages
         return Context(pickle.dumps(self.loaded.template), self.loaded.digest, model_digest(packages), 0, packages)
 

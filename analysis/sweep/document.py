@@ -259,7 +259,7 @@ _SIZES = {
     "tokens_per_mw_day": (1, 1.0, "MW-days"),
     "cost_per_token": (0, 1.0, ""),
 }
-"""Which entry of a ratio is what was taken, what one of its unit is, and what that is called; empty for money."""
+"""The amount of a ratio by entry, its unit in SI, and the unit's name; empty for money."""
 
 
 def _mean_size(cell: Cell, metric: str) -> float:

@@ -131,10 +131,10 @@ def _folder(document: YamlDocument, path: Keys, folder: Path) -> Path:
 
 
 STUDY = "study.json"
-"""Which study a folder holds."""
+"""The file that says which study a folder holds."""
 
 JOURNAL = "journal.jsonl"
-"""Its outcomes."""
+"""The journal of its outcomes."""
 
 _TABLES = ("results.csv", "points.csv")
 _PARQUET = ("results.parquet", "points.parquet")

@@ -25,7 +25,7 @@ _RESOLVED = "study.resolved.yaml"
 _COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
 
 _RANK = {"ok": 3, "infeasible": 2, "failed": 1, "crashed": 0}
-"""Of two outcomes of a task the higher counts: somebody got further."""
+"""The rank of outcomes of a task: the higher counts, because it got further."""
 
 
 class MergeError(ValueError):
@@ -34,7 +34,7 @@ class MergeError(ValueError):
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merged folder has.
+    """The content of a merged folder.
 
     Parameters
     ----------

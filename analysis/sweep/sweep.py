@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class PointProgress(NamedTuple):
-    """How far a point was simulated.
+    """The progress of a point.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def _is_of_step(path: str) -> bool:
 # What the commands about studies do between reading a study and printing: open the folder, simulate, write.
 
 TROUBLE = (ReplicationsError, WorkError, JournalError, FolderError, WorkerError, VersionError)
-"""What may be wrong with an order to simulate a study, in one line."""
+"""The errors of a request to simulate a study, each in one line."""
 
 
 class StudyRun(NamedTuple):
@@ -245,7 +245,7 @@ class StudyRun(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of what was in the folder."""
+        """The remarks for the user on the content of the folder."""
         return () if self.folder is None else self.folder.notes
 
 

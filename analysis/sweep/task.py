@@ -70,7 +70,7 @@ class Task(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What all tasks of a study share, to be sent along with each: some kilobytes.
+    """The context that all tasks of a study share, sent along with each: some kilobytes.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Context(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What came of a task, as it stands in the journal.
+    """The outcome of a task, as it stands in the journal.
 
     ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
     be read, or the simulation raised an error; ``crashed`` where every process that ran it died. `reason` says why
@@ -219,7 +219,7 @@ def _line(error: Exception) -> str:
 
 
 class _Desk:
-    """What a process keeps from task to task: the scenario as it was read, and what the last points had in common."""
+    """The state of a process from task to task: the scenario as it was read, and the common part of the last points."""
 
     def __init__(self, packed: bytes) -> None:
         self.template: sim.Template = pickle.loads(packed)

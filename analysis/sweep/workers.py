@@ -47,7 +47,7 @@ class WorkerError(ValueError):
 
 
 class ExecutorOptions(NamedTuple):
-    """Where the tasks of a study run.
+    """The executor of the tasks of a study.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ExecutorOptions(NamedTuple):
 
 
 class WorkerCrash(NamedTuple):
-    """How a task ended the process that ran it: how many times, and in which way."""
+    """The crash of a process in a task: how many times, and in which way."""
 
     times: int
     how: str
@@ -199,7 +199,7 @@ class Processes(Backend):
 
 
 _NO_START = (OSError, EOFError, ImportError, NotImplementedError)
-"""What comes of processes that cannot be started, or whose starter has ended."""
+"""The errors of processes that cannot be started, or whose starter has ended."""
 
 
 def _cannot_start(error: BaseException) -> WorkerError:
@@ -208,7 +208,7 @@ def _cannot_start(error: BaseException) -> WorkerError:
 
 
 class _Noting:
-    """How processes are started; each is noted, because a pool does not say how its processes ended."""
+    """A context that starts processes and notes each, because a pool does not say how its processes ended."""
 
     def __init__(self) -> None:
         self.started: list[BaseProcess] = []

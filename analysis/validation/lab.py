@@ -1,4 +1,4 @@
-"""Where rows are measured: one seed, some cores, replications that rows share, and what is broken on purpose."""
+"""The laboratory of the table: one seed, some cores, replications that rows share, and deliberate errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class MeasuredQuantity(NamedTuple):
-    """What we make of a quantity.
+    """Our value of a quantity.
 
     Parameters
     ----------

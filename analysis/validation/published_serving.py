@@ -145,7 +145,7 @@ def _column(rows: Iterable[Record], name: str) -> Array:
 
 
 Key: TypeAlias = tuple[str, str]
-"""What is fitted: a number of an engine, of a table of the constants, or of the constants (first part empty)."""
+"""The name of a fitted number: of an engine, of a table of the constants, or of the constants (first part empty)."""
 
 
 def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:

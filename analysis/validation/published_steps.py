@@ -84,7 +84,7 @@ _SHAPELESS = {"Nemotron_3": "no published shape", "DeepSeekV4": "attention of a 
 
 
 class MeasuredStep(NamedTuple):
-    """One published step.
+    """A published step.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ _GRAPHS = {
     "Nemotron_3_Nano": ("GB200", "GB300", "B200", "B300"),
     "Nemotron_3_Super": ("GB200", "GB300", "B300"),
 }
-"""Where attention and routing were CUDA graphs, by model."""
+"""The place of attention and routing in CUDA graphs, by model."""
 
 
 def _modules(record: Record) -> list[str]:

@@ -22,7 +22,7 @@ class _Stated(BaseModel):
 
 
 class Tolerance(_Stated):
-    """How near ours must be, and why so near.
+    """The tolerance of our value, and its reason.
 
     ``noise`` below is the half-width that the error rate of the whole table leaves to a row.
     """
@@ -62,7 +62,7 @@ class Tolerance(_Stated):
 
 
 class Conventions(_Stated):
-    """What has to be said before two numbers are compared; - where it does not matter."""
+    """The conventions that make two numbers comparable; - where they do not matter."""
 
     failures_in_restart: Literal["yes", "no", "-"] = "-"
     downtime_in_mtbf: Literal["yes", "no", "-"] = "-"
@@ -72,7 +72,7 @@ class Conventions(_Stated):
 
 
 class PublishedRow(_Stated):
-    """One value and what ours must be.
+    """A published value, and the condition on ours.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ _TOO_FEW = "too few replications: the sampling error is larger than the toleranc
 
 
 class Verdict(NamedTuple):
-    """What became of a row.
+    """The verdict of a row.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the step model knows beside data sheets: constants fitted to measured steps, and what stands in for others."""
+"""The constants of the step model beside data sheets: fitted to measured steps, and substitutes for others."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ _MANY = 4_000
 
 
 class Waits(NamedTuple):
-    """What a lack of nodes costs a job, as shares of the time that is not detection [-].
+    """The waits for nodes of a job, as shares of the time that is not detection [-].
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a closed form does not apply: what it leaves out and can itself estimate, beyond a point of ETTR.
+"""The limits of a closed form: what it leaves out and can itself estimate, beyond a point of ETTR.
 
 What is left out is estimated to first order, and low rather than high. What causes take whose strikes the form does not
 know is bounded (`ettrick.sim.closed_form.strikes`).

@@ -139,7 +139,7 @@ class _Recovery(NamedTuple):
 
 
 class _SizeTerms(NamedTuple):
-    """What depends on the size of a job alone: recoveries, and how long failures stay unknown."""
+    """The terms that depend on the size of a job alone: recoveries, and the time until failures are known."""
 
     recoveries: tuple[_Recovery, ...]
     unknown: Unknown
@@ -167,7 +167,7 @@ class RenewalForm:
 
     @property
     def name(self) -> str:
-        """What the form is called."""
+        """The name of the form."""
         job = self.prepared.jobs[0]
         stores, classes = job.checkpoint.rungs, self._classes(job, 1 / job.mtti)
         words = ["renewal"]

@@ -1,4 +1,4 @@
-"""What causes may take of a job whose strikes are no independent failures at a constant rate: at most a bound each.
+"""The bounds of the loss by causes whose failures are not independent or not at a constant rate.
 
 A form counts each cause at its mean rate. `unknown_costs` yields what each cause may take beside that: by how much its
 strikes in the time that is simulated differ (`_miscount`), and what they cost in a way that no form has (`_more`).

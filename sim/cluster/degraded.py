@@ -1,4 +1,4 @@
-"""Which parts of the fabric are out: whom that cuts off, and what bandwidth it leaves the others."""
+"""The state of a damaged fabric: the hosts that it cuts off, and the bandwidth that it leaves the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Hurt = dict[int, dict[int, set[int]]]
 
 
 class CutOff(NamedTuple):
-    """Who is cut off: leaf switches (leaves + 1,), the last of which stands for none at all; classes; nodes."""
+    """The hosts that are cut off: leaf switches (leaves + 1,), the last of which stands for none; classes; nodes."""
 
     leaves: NDArray[np.bool_]
     classes: NDArray[np.bool_]
@@ -153,7 +153,7 @@ class Isolation:
         """Dead cables between switches."""
         self._switches: set[int] = set()
         self._upper = 0
-        """How many of these are no leaf switches."""
+        """The number of these that are no leaf switches."""
         self._known: dict[tuple[frozenset[int], frozenset[int]], NDArray[np.bool_]] = {}
 
     def turn_cable(self, cable: int, *, dead: bool) -> list[int]:
@@ -231,9 +231,9 @@ class FabricState:
         self._flow = Flow(paths.switches)
         self._capacity = self._flow.capacity
         self._out: dict[tuple[str, int], int] = {}
-        """How often each unit has failed and was not mended."""
+        """The number of unrepaired failures of each unit."""
         self._cables_out: dict[int, int] = {}
-        """How many units keep each cable dead."""
+        """The number of units that keep each cable dead."""
         self._isolation = Isolation(paths.switches, self._capacity)
         self._cut = CutOff(
             leaves=self._isolation.cut,

@@ -131,7 +131,7 @@ class ClosDimensions:
 
 
 class Clos(FabricKind):
-    """What folded Clos networks have in common once their integers are known.
+    """The common part of folded Clos networks once their integers are known.
 
     A leaf spreads its uplinks over every spine of its pod and plane. A spine reaches every core of its part of the
     plane, and spines of all pods share each part.
@@ -411,7 +411,7 @@ class FatTree(Clos):
 
     @property
     def title(self) -> str:
-        """What texts call it."""
+        """The name in texts."""
         speed, tiers = f"{self.rails} rails of {self.nic * 8 / 1e9:g} Gb/s", 3 if self.core else 2
         if self.tiers == 0:
             return f"no switches for one node, {speed}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Name: TypeAlias = str | int
 
 Attributes: TypeAlias = dict[str, object]
-"""What is said about a vertex or an edge, by attribute."""
+"""The attributes of a vertex or an edge."""
 
 VERTEX_NAMES = frozenset(
     ("part", "index", "name", "label", "pod", "leaf", "rack", "pdu", "cooling", "scale_up", "power", "accelerator")
@@ -735,7 +735,7 @@ def _parsed(path: str, content: bytes) -> ElementTree.Element:
 
 
 _Keys: TypeAlias = "dict[str, ElementTree.Element]"
-"""What a GraphML file declares about its attributes; those without a name are an editor's own."""
+"""The keys that a GraphML file declares; those without a name are an editor's own."""
 
 
 def _attributes(path: str, title: str, element: ElementTree.Element, keys: _Keys) -> Attributes:
@@ -826,4 +826,4 @@ def to_node_link(topology: Topology) -> str:
 
 
 GRAPH_FORMATS: dict[str, Callable[[Topology], str]] = {"graphml": to_graphml, "json": to_node_link}
-"""What writes a graph, by the name of the format."""
+"""The writer of a graph, by the name of the format."""

@@ -258,7 +258,7 @@ class Paths(ReadOnly):
 
     @cached_property
     def farthest(self) -> Reach:
-        """How far traffic of the whole cluster goes."""
+        """The locality of traffic of the whole cluster."""
         return self.reach(np.ones(self.classes, dtype=np.bool_))
 
     def units(self, part: str) -> range:

@@ -1,4 +1,4 @@
-"""Which rank sits where: groups of ranks, what bandwidth each kind of group sees, and what a lost host takes."""
+"""The placement of ranks: groups of ranks, the bandwidth of each kind of group, and the effect of a lost host."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def positions(layout: RankLayout, *, by_stage: bool = False) -> NDArray[np.int64
 
 
 class GroupLocality(NamedTuple):
-    """How far the groups of one kind reach.
+    """The locality of the groups of one kind.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ScaleUp(Model):
-    """How many GPUs a domain has, how many of them a job needs, and what leaves together when one fails."""
+    """The scale-up domain: its GPUs, the GPUs that a job needs of it, and the unit that leaves when one fails."""
 
     gpus: Some = Field(description="GPUs of one scale-up domain.")
     use: Some | None = Field(
@@ -273,7 +273,7 @@ class ClusterSpec(Model):
 
     @property
     def follows(self) -> str:
-        """What follows from the accelerator and is not stated, in a line; empty where that is nothing unusual."""
+        """The consequence of the accelerator that is not stated, in a line; empty where that is nothing unusual."""
         chip = self._chips[0]
         of_nodes = self.gpus_per_node is None and self.gpus_of_a_node != 8 and "scale_up" not in self.model_fields_set
         parts = [f"nodes of {self.gpus_of_a_node} GPUs"] if of_nodes else []

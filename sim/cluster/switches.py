@@ -29,7 +29,7 @@ Span: TypeAlias = "slice | NDArray[np.int64]"
 
 
 class UnitMembers(NamedTuple):
-    """Which nodes each unit of a part class takes with it, in compressed sparse rows.
+    """The nodes that each unit of a part class takes with it, in compressed sparse rows.
 
     Unit ``i`` takes ``nodes[offsets[i]:offsets[i + 1]]``.
 
@@ -82,7 +82,7 @@ class CsrRows(NamedTuple):
     items: NDArray[np.int64]
 
     def row(self, number: int) -> NDArray[np.int64]:
-        """Return one row."""
+        """Return the nodes of a unit."""
         return self.items[self.offsets[number] : self.offsets[number + 1]]
 
     def spans(self) -> list[Span]:
@@ -173,7 +173,7 @@ ROUNDING = 1e-8
 
 
 class Capacity(NamedTuple):
-    """What is left of the switches; the arrays belong to who asked for them.
+    """The remaining capacity of the switches; the arrays belong to the caller.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ def whole_units(bandwidth: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Reach(IntEnum):
-    """How far traffic goes: to hosts behind the same leaf switches, within its pod, or through the cluster."""
+    """The reach of traffic: to hosts behind the same leaf switches, within its pod, or through the cluster."""
 
     LEAF = 0
     POD = 1
@@ -210,7 +210,7 @@ class Reach(IntEnum):
 
     @property
     def level(self) -> str:
-        """Its name where bandwidths are given by it: leaf, pod or cluster."""
+        """The name where bandwidths are given by it: leaf, pod or cluster."""
         return self.name.lower()
 
     @classmethod
@@ -482,7 +482,7 @@ class Touched(NamedTuple):
 
 
 class Flow:
-    """What the switches of one replication pass; all are whole at the beginning.
+    """The flow through the switches in one replication; all are whole at the beginning.
 
     All of it are sums of whole units, so it does not matter in which order parts failed.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Hosts(NamedTuple):
-    """What a fabric joins: how many nodes, and GPUs of each [-]."""
+    """The hosts that a fabric joins: nodes, and GPUs of each [-]."""
 
     nodes: int
     gpus: int

@@ -25,7 +25,7 @@ from ettrick.sim.policies.checkpoint.stores import (
 from ettrick.sim.policies.recovery.ladder import SAME_WORK
 
 LOST, REBOOTED, DEAD = 1, 2, 4
-"""What has happened to a position since the job stepped: its node has left, it has started anew, its process ended."""
+"""The state of a position since the job stepped: its node has left, it has started anew, its process ended."""
 
 # ----------------------------------------
 # The rhythms of the stores, and of work that stops the job beside them.

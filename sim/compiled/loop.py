@@ -398,7 +398,7 @@ def begin_courses(s: Scalars, failure: FailureId, first: int, count: int) -> Non
 
 
 def end_outage(s: Scalars, failure: FailureId, first: int, count: int) -> None:
-    """End an outage."""
+    """Mend the nodes of a failure, return those with nothing else open to service, and let the queue look."""
     now = s.now
     nodes.mend(s, failure, first, count, now)
     returned = False

@@ -1,4 +1,4 @@
-"""Which scenarios the compiled loop covers, and a scenario as arrays of numbers."""
+"""The scenarios that the compiled loop covers, and a scenario as arrays of numbers."""
 
 from __future__ import annotations
 
@@ -147,10 +147,10 @@ class Lowered:
         self.prepared = prepared
         self.job = prepared.jobs[0]
         self.arrays: dict[str, NDArray[np.generic]] = {}
-        """What replications share or copy, by name."""
+        """The arrays that replications share or copy, by name."""
         self.purposes = 10
         self.needs: dict[tuple[int, int], bytes] = {}
-        """What the keys of the random numbers are made of, by source and purpose."""
+        """The names from which the keys of the random numbers are made, by source and purpose."""
         self.plans = PlanRows(self)
         self._rungs: list[dict[str, float]] = []
         self._observers: list[tuple[float, ...]] = []

@@ -88,7 +88,7 @@ def _uniform_one(key, index, sub):
 
 
 _OF_GAMMA = {"gamma_below": "gammainc", "gamma_above": "gammaincc", "gamma_quantile": "gammaincinv"}
-"""What scipy calls the functions of the gamma law: machine code takes its machine code."""
+"""The names of scipy for the functions of the gamma law: machine code takes its machine code."""
 
 
 def _add_gamma(function, name):

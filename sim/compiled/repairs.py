@@ -13,7 +13,7 @@ from ettrick.sim.policies.contracts import BLAME_DRAWS
 # Diagnosis.
 
 RIGHT, ANOTHER, NOBODY = 0, 1, 2
-"""Who is blamed: the node that failed, another one of the job, or none."""
+"""The node that is blamed: the one that failed, another one of the job, or none."""
 
 
 def diagnose(s: Scalars, index: int, failure: FailureId, now: float) -> None:

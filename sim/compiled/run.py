@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.prepared import Prepared
 
 _BYTES = sum(state.ARRAYS[name].itemsize * size.times for name, size in state.SIZES.items() if size.unit == "room")
-"""What the arrays that grow with the events need for each of them."""
+"""The memory per event of the arrays that grow with the events [B]."""
 
 _COUNTS = [name for name in sorted(FailureCounts.__slots__) if name in state.Scalars.__annotations__]
 
@@ -46,13 +46,13 @@ _COUNTS = [name for name in sorted(FailureCounts.__slots__) if name in state.Sca
 # Whether the compiled loop is there, and worth its start.
 
 _EVENT = 2e-5
-"""What an event costs the event engine, about [s]."""
+"""The cost of an event in the event engine, about [s]."""
 
 _MOST_STATE = 2e9
 """Size of the arrays of one scenario [bytes]; each process has its own."""
 
 _LOAD, _COMPILE = 0.7, 15.0
-"""What it costs to load the machine code, and to make it once [s]."""
+"""The time to load the machine code, and to make it once [s]."""
 
 
 def why_events(prepared: Prepared, replications: int) -> str:
@@ -166,13 +166,13 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 # Replications of one scenario.
 
 _COLUMNS = ("time", "source", "slot", "round", "until")
-"""What is known of a failure that is drawn."""
+"""The columns of a failure that is drawn."""
 
 _MOST_KEPT = 5e8
 """Size of the arrays that are kept for the next replication [bytes]."""
 
 _benches: list[Workspace] = []
-"""Those made last, the newest first: variants of a comparison take turns."""
+"""The workspaces made last, the newest first: variants of a comparison take turns."""
 
 
 class TooLargeError(MemoryError):

@@ -1,4 +1,4 @@
-"""What the compiled loop works on: records of numbers, the queue of events, random numbers and laws of times.
+"""The state of the compiled loop: records of numbers, the queue of events, random numbers and laws of times.
 
 A class of annotations describes one record, and :func:`layout` makes the type of an array of it. The functions of the
 loop get one record, :class:`Scalars`, that holds every single number and where each array begins: one pointer to hand
@@ -18,26 +18,26 @@ from ettrick.sim.quantiles import quantile
 from ettrick.sim.rng import uniform_one
 
 NO, NODES, PROCESSES, BOTH = 0, 1, 2, 3
-"""Who is exposed to failures; the sum of nodes and processes is both."""
+"""The parts exposed to failures; the sum of nodes and processes is both."""
 
 AT_FAILURE, AT_RETURN, NEVER = 0, 1, 2
-"""When the next life of a slot begins."""
+"""The time at which the next life of a slot begins."""
 
 WALL, IN_SERVICE, BUSY = 0, 1, 2
 
 STALL, RESTORE, SAVE, ACQUIRE, EVICT, REQUEUE, RUN = 0, 1, 2, 3, 4, 5, 6
 
 PROCESSES_KEPT, HOSTS_KEPT, STORES_KEPT = 0, 1, 2
-"""What is left on the nodes that have not failed."""
+"""The parts that survive on the nodes that have not failed."""
 
 NEXT_RUNG = -2
 """The way out of a step that waits for nodes: the next rung of the ladder of recoveries."""
 
 LIFE, INTERRUPTS, IDLE_MARK, REPAIR_MARK, RELAPSES, RELAPSE_AFTER, AWAY, STORE_OUT, DIAGNOSIS, BLAME = range(10)
-"""What a number is for: columns of the keys. The lowering numbers the others."""
+"""The purposes of random numbers: columns of the keys. The lowering numbers the others."""
 
 LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
-"""Which of the nodes that wait are taken first."""
+"""The order in which waiting nodes are taken."""
 
 (
     ON_END, ON_WARM, ON_WINDOW, ON_ARRIVAL, ON_ROW, ON_CANDIDATE, ON_DEFERRED, ON_LIFE,
@@ -51,7 +51,7 @@ FAILURE, ARRIVAL = EventPriority.FAILURE, EventPriority.ARRIVAL
 
 
 class ArraySize(NamedTuple):
-    """How long an array is: `times` a number of the scenario, and some more; is it zero when a replication begins."""
+    """The length of an array: `times` a number of the scenario, and some more; and whether it is zero at the start."""
 
     unit: str
     times: int = 1
@@ -353,7 +353,7 @@ class Scalars:
 
 
 class Node:
-    """Where a node is, what is open against it, and its clocks."""
+    """The state of a node: its place, its open outages, and its clocks."""
 
     place: int
     outages: int
@@ -394,7 +394,7 @@ class HeapEntry:
 
 
 class CallRecord:
-    """What happens then; the meaning of the numbers follows from the kind."""
+    """A scheduled call; the meaning of the numbers follows from the kind."""
 
     kind: int
     source: int
@@ -458,7 +458,7 @@ class Origin:
 
 
 class ObserverRecord:
-    """Who watches, as `ettrick.sim.policies.detection.race` asks it."""
+    """An observer, as `ettrick.sim.policies.detection.race` asks it."""
 
     least: float
     coverage: float
@@ -468,7 +468,7 @@ class ObserverRecord:
 
 
 class TierRecord:
-    """One kind of repair."""
+    """A tier of repair."""
 
     law: int
     escalates: float
@@ -480,7 +480,7 @@ class TierRecord:
 
 
 class StepRecord:
-    """One step of a plan; what takes time has one time or several, one after another.
+    """A step of a plan; a step that takes time has one time or several, one after another.
 
     Pools are four bits each, the first one lowest: the state of their nodes and one.
     """
@@ -513,7 +513,7 @@ class Time:
 
 
 class RungRecord:
-    """One recovery of a ladder; its classes of faults are bits."""
+    """A rung of a ladder of recoveries; its classes of faults are bits."""
 
     handles: int
     except_first: bool
@@ -547,7 +547,7 @@ class StoreRecord:
 
 
 class PlanRecord:
-    """Where the steps of a plan stand."""
+    """The positions of the steps of a plan."""
 
     first: int
     count: int
@@ -580,7 +580,7 @@ class ClockRecord:
 
 
 class LifeRecord:
-    """One life of one slot, and what comes after it in the lists of its node."""
+    """A life of a slot, and its successor in the lists of its node."""
 
     node: int
     source: int
@@ -594,7 +594,7 @@ class LifeRecord:
 
 
 class LifeLink:
-    """One life in a list of a node that waits for its return."""
+    """A life in a list of a node that waits for its return."""
 
     source: int
     slot: int
@@ -672,7 +672,7 @@ class FullError(Exception):
 
 
 class FailureId(NamedTuple):
-    """Which failure: the source, the slot and the number of its life."""
+    """A failure by the source, the slot and the number of its life."""
 
     source: int
     slot: int

@@ -61,7 +61,7 @@ class Admission:
         """Holders that have been submitted and are not over, without named jobs."""
         self.queued_gpus = 0
         self.asked = -math.inf
-        """When the pass comes that was asked for last [s]."""
+        """The time of the pass that was asked for last [s]."""
 
     # -------------------------------------------------------------------------------------------------- passes
 
@@ -190,7 +190,7 @@ class Allocations:
         self.per_node = jobs.prepared.gpus_per_node
         self.rule = jobs.prepared.scheduler.replacement
         self.pools: Sequence[PoolName] = getattr(jobs.prepared.recovery, "pools", ANY_POOL)
-        """Where replacements come from, in this order."""
+        """The pools of replacements, in this order."""
         self.is_disturbed = False
         """Whether nodes have come or gone otherwise than with the holders that the planner starts and ends."""
         self.unshared = TimeWeightedCount()
@@ -393,7 +393,7 @@ _QUEUED, _PRODUCTIVE, _LOST_WORK = Bucket.QUEUED.value, Bucket.PRODUCTIVE.value,
 
 
 class Records:
-    """What a cluster that streams share is charged with, and the log of its jobs."""
+    """The GPU-time of a cluster that streams share, and the log of its jobs."""
 
     def __init__(self, prepared: Prepared, cluster: Cluster) -> None:
         self.sources = prepared.sources
@@ -405,7 +405,7 @@ class Records:
             [source.name for source in prepared.sources],
         )
         self.log: list[Attempt] | None = None
-        """When jobs had their nodes, if that is asked for."""
+        """The log of the times at which jobs had their nodes, if that is asked for."""
         self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
         self.demand, self.limit = self.drain + 1, self.drain + ROOTS.index("limit")
         self.idle_for: dict[str, int] = {}
@@ -413,7 +413,7 @@ class Records:
         self.charged = 0.0
         """Up to when idle GPUs have been charged [s]."""
         self.preempted: Counter[int] = Counter()
-        """How often named jobs were stopped for others, by index."""
+        """The preemptions of named jobs, by index."""
 
     def root_of(self, failure: FailureEvent) -> int:
         """Return the index of the root cause that a failure is."""

@@ -28,7 +28,7 @@ class Fabric:
     """
 
     state: FabricState
-    """Its parts and cables; without paths none of them fails, and nobody looks."""
+    """The parts and cables of the fabric; without paths none of them fails, and nobody looks."""
 
     def __init__(self, failures: Failures, network: FabricView | None) -> None:
         self.failures = failures

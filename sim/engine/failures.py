@@ -59,11 +59,11 @@ class Failures:
         self.counts = repair.counts
         self.infos = [SourceInfo(source, index, prepared, replication) for index, source in enumerate(prepared.sources)]
         self.save_times = sorted({job.checkpoint.save_time() for job in prepared.jobs})
-        """How long jobs take to save before they stop [s]."""
+        """The times that jobs take to save before they stop [s]."""
         trace = with_notices(trace, prepared.sources, self.save_times)
         columns = (trace.time, trace.source, trace.slot, trace.round, trace.until)
         self.rows: list[tuple[float, int, int, int, float]] = list(zip(*map(np.ndarray.tolist, columns), strict=True))
-        """What of the trace is processed row by row: time [s], source, slot, round, end of a window [s]."""
+        """The rows of the trace that are processed one by one: time [s], source, slot, round, end of a window [s]."""
         self.row = 0
         self.renewals = Renewals(self)
         self.hidden = HiddenFaults(self)
@@ -435,13 +435,13 @@ class Renewals:
         self.counts_service = any(info.source.clock == "in_service" for info in self.infos)
         """Whether any life runs on the clock in_service."""
         self.was_down: dict[int, float] = {}
-        """How long a node has been down, the open outage left out [s]."""
+        """The down time of a node, the open outage left out [s]."""
         self.down_since: dict[int, float] = {}
         """Since when the clock in_service of a node has stood still [s]; kept only if any life runs on it."""
         self.parked: dict[int, list[tuple[int, int, int, float]]] = {}
         """Lives on the clock in_service that wait for their node: source, slot, round, due."""
         self.generation: dict[int, int] = {}
-        """How often a node has been replaced."""
+        """The number of replacements of a node."""
 
     def end_life(self, index: int, slot: int, number: int, until: float, due: float, now: float) -> None:
         """Deal with a life that ends now, unless its clock stood still meanwhile or its node is gone."""
@@ -535,7 +535,7 @@ _ROLLBACK = 1
 
 @dataclass(slots=True, eq=False)
 class _Progress:
-    """How far one rollout has come."""
+    """The progress of a rollout."""
 
     info: SourceInfo
     plan: Rollout
@@ -553,12 +553,12 @@ class _Progress:
 
     @property
     def canaries(self) -> int:
-        """How many nodes go first [-]."""
+        """The number of nodes that go first [-]."""
         return self.plan.canary.nodes if self.plan.canary is not None else 0
 
     @property
     def soak(self) -> float:
-        """How long the canaries are watched [s]."""
+        """The time for which the canaries are watched [s]."""
         return self.plan.canary.soak if self.plan.canary is not None else 0.0
 
     @property

@@ -54,7 +54,7 @@ class ClusterQueue(Queue):
         self.lends = bool(prepared.jobs) and bool(jobs.cluster.spare.target) and len(prepared.pools) == 1
         """Whether hot spares may let a named job start again; with partitions, domains or windows they may not."""
         self.wakes = -math.inf
-        """When a pass comes although nothing happens [s]."""
+        """The time of a pass that needs no event [s]."""
         self.named: list[Holder] = []
         """Named jobs that have nodes."""
         self.records = Records(prepared, jobs.cluster)

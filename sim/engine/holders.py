@@ -100,18 +100,18 @@ class Allocation:
         self.deferred: list[tuple[int, int, int, float]] = []
         self.footprint = None
         self.detect_at = math.inf
-        """When the jobs know of a failure [s]."""
+        """The time at which the jobs know of a failure [s]."""
         self.waits = False
         """Whether its job holds what is left of its nodes for the delay of a requeue, which ends at `detect_at`."""
         self.ready_at = -math.inf
-        """When nodes that had to be got ready are there [s]."""
+        """The time at which nodes that had to be prepared are there [s]."""
         self.epoch = 0
         self.busy = ExposureClock(now)
         self.busy.is_on = True
 
     @property
     def job(self) -> Allocation:
-        """What others read of the job of a group: its nodes, and whether it holds them."""
+        """The view of a group's job for others: its nodes, and whether it holds them."""
         return self
 
 
@@ -126,19 +126,19 @@ class Cohort:
 
     def __init__(self, arrival: float, span: float, count: float) -> None:
         self.arrival, self.span, self.count = arrival, span, count
-        """When the first was asked [s], over which time all were [s], and how many they are."""
+        """The time of the first request [s], the time over which all came [s], and their number."""
         self.work, self.lost, self.cause = 1.0, 0.0, 0
-        """What one takes of a capacity over a usual request, the part of it that is lost work [-], and why."""
+        """The capacity that a request takes over a usual one, the lost part of it [-], and the cause."""
         self.leaves = math.inf
-        """When all give up together [s]; infinite where each has the patience of the service."""
+        """The time at which all give up together [s]; infinite where each has the patience of the service."""
         self.due = math.nan
         """Until when all must go on to be in SLO [s]; NaN where each has time for its first token."""
         self.shares: Shares | None = None
-        """Of those who were in flight."""
+        """The shares of the requests that were in flight."""
 
 
 class Holder(PlannerJob):
-    """Who waits for nodes or has them, from its submission to its end.
+    """A holder of nodes, from its submission to its end, while it waits too.
 
     Of a named job only what :meth:`of_job` sets is there, and what is about replicas only for those of a service.
     """
@@ -190,12 +190,12 @@ class Holder(PlannerJob):
         self.stream = stream
         self.account = account
         self.longest = longest
-        """How long it may run, by its partition and its chain [s]."""
+        """The longest run, by its partition and its chain [s]."""
         self.saves = stream.saves[spec.gpus]
         self.save = self.saves.save.of(spec.work)
-        """How long a save stops it [s]."""
+        """The stall of a save [s]."""
         self.flush = self.save + self.saves.drain
-        """How long it takes to make its progress durable before it stops [s]."""
+        """The time to make its progress durable before it stops [s]."""
         self.is_exact = stream.exact
         """Whether its limit is what it takes, whatever delays it, and no estimate."""
         self._enter_queue(spec.submit)
@@ -205,9 +205,9 @@ class Holder(PlannerJob):
         """Begin to wait for nodes, and to count for how long."""
         self.allocation: Allocation | None = None
         self.attempts = 0
-        """How often it has begun to run."""
+        """The number of starts."""
         self.root = 0
-        """Why it is in the queue, or had to start anew: index of the root cause; 0 because it arrived."""
+        """The cause of its wait or its restart: index of the root cause; 0 because it arrived."""
         self.via = DIRECT
         self.why = 0
         """Index of the cause that its stages are charged to."""
@@ -215,9 +215,9 @@ class Holder(PlannerJob):
         """Since when it waits [s]."""
         self.waited = 0.0
         self.first = math.nan
-        """When it first started [s]."""
+        """The time of the first start [s]."""
         self.began = math.nan
-        """When it last got its nodes [s]."""
+        """The time at which it last got its nodes [s]."""
         self.notice: tuple[int, int] | None = None
         """Root cause and size class of the job that preempts it, while it may still save."""
         self.failures = 0
@@ -232,27 +232,27 @@ class Holder(PlannerJob):
         self.since = math.nan
         """Up to when its nodes have been charged [s]."""
         self.stages: list[tuple[int, float]] = []
-        """What comes before it runs on: bucket and end [s]."""
+        """The stages before it runs on: bucket and end [s]."""
         self.seats: tuple[tuple[int, ...], ...] = ()
         """Nodes that it began with and had after each change, for the log."""
         self.stands = False
         """Whether a failure has stopped it, and it waits with its nodes."""
         self.run_at = math.inf
-        """When it runs on [s]."""
+        """The time at which it runs on [s]."""
         self.saving_at = math.inf
-        """When the save began that is on its way in a shared store [s]."""
+        """The start of the current save in a shared store [s]."""
         self.next_at = math.inf
-        """When something happens next to a job whose saves are shared [s]."""
+        """The time of the next event of a job whose saves are shared [s]."""
         self.durable = 0.0
         """Work that is saved [s]."""
         self.run = 0.0
-        """How long it has held nodes [s]."""
+        """The time for which it has held nodes [s]."""
         self.useful = 0.0
         """Stepping whose result was kept [s]."""
         self.lives: list[tuple[float, int, int, SourceInfo]] = []
-        """Its own lives, which its processes end by failing: due when they have run so long [s], source, number."""
+        """The lives of its processes: due at a running time [s], source, number."""
         self.lived = 0.0
-        """How long its processes have run [s]."""
+        """The running time of its processes [s]."""
         self.alive = math.inf
         """Since when they run, or from when on they will [s]."""
 
@@ -261,11 +261,11 @@ class Holder(PlannerJob):
         self.service = service
         """Index of its pool of replicas."""
         self.waiting = waiting
-        """Those of the pool that are in the queue."""
+        """The replicas of the pool that are in the queue."""
         self.replicas = replicas
         self.is_serving = self.is_cold = self.is_upgrading = self.is_stuck = False
         self.speed = 1.0
-        """Its capacity over that of its replicas."""
+        """The capacity over that of the replicas."""
         self.allocated = self.fast = 0.0
         """GPUs that it serves with; those at full speed that serve as much."""
         self.lacks = 0
@@ -277,21 +277,21 @@ class Holder(PlannerJob):
         self.from_busy = 0.0
         """Reading of the use of its pool up to which it has been charged for being slower [s]."""
         self.failed_at = 0.0
-        """When it last failed [s]."""
+        """The time of the last failure [s]."""
         self.flight: list[Cohort] = []
-        """What was in flight then, while that is undetected, and will move."""
+        """The requests that were in flight then, while that is undetected, and that will move."""
         self.joining: list[tuple[Bucket, float, float]] = []
-        """What the nodes do that load while the others serve, from when to when [s]."""
+        """The stages of the nodes that load while the others serve, from when to when [s]."""
 
     @property
     def placed(self) -> Allocation:
-        """Its nodes, of one that has some."""
+        """The nodes of a holder that has some."""
         assert self.allocation is not None, "it has nodes"
         return self.allocation
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         if self.policy.account == "job":
             return self.job.spec.name
         return f"job {self.spec.number} of {self.stream.name}"
@@ -332,7 +332,7 @@ Segment: TypeAlias = tuple[int, float] | tuple[int, float, int]
 
 
 class Footprint:
-    """How many nodes of a job are in each leaf group and in each pool."""
+    """The nodes of a job in each leaf group and in each pool."""
 
     __slots__ = ("_reach", "network", "pools", "presence")
 
@@ -371,19 +371,19 @@ class Footprint:
 
     @property
     def level(self) -> str:
-        """How far the job's traffic goes: leaf, pod or cluster."""
+        """The reach of the job's traffic: leaf, pod or cluster."""
         return self.reach.level
 
     @property
     def reach(self) -> Reach:
-        """How far the job's traffic goes."""
+        """The reach of the job's traffic."""
         if self._reach is None:
             self._reach = Reach.between(self.presence > 0, self.network.pod_of_class)
         return self._reach
 
 
 class SilentFault:
-    """One such fault: which nodes have it, and whether they still do."""
+    """A silent fault: the nodes that have it, and whether they still do."""
 
     __slots__ = ("bandwidth", "corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
 
@@ -435,7 +435,7 @@ class ReplicaGroup:
     """Whether the recovery strategy answers a failure; see `HolderPolicy`."""
     job: Job
     replicas: int
-    """How many replicas belong to this group."""
+    """The number of replicas of this group."""
     since: float
     """Up to when time has been charged [s]."""
     first: int = 0
@@ -454,12 +454,12 @@ class ReplicaGroup:
     """Index of the cause of the open incident's first failure; 0 when there is none."""
     running: bool = False
     run_at: float = math.inf
-    """When waiting turns into running without an event [s]; ``run_step`` is the step that then counts."""
+    """The time at which waiting turns into running without an event [s]; ``run_step`` is the step that then counts."""
     run_step: Run = _RUN
     detecting: bool = False
     detect_at: float = math.inf
     waiting: Acquire | None = None
-    """What the group waits for."""
+    """The acquisition for which the group waits."""
     segments: list[Segment] = field(default_factory=lambda: [(Bucket.QUEUED, math.inf)])
     """Waiting ahead: bucket and end [s]."""
     plan: Plan = ()
@@ -482,7 +482,7 @@ class ReplicaGroup:
     saves: bool = False
     """Whether the job was notified and saves before it stops."""
     ready_at: float = -math.inf
-    """When nodes that had to be got ready are there [s]."""
+    """The time at which nodes that had to be prepared are there [s]."""
     called: bool = False
     """Whether the plan has called upon nodes that had to be got ready."""
     has_power: bool = False
@@ -491,7 +491,7 @@ class ReplicaGroup:
     """Candidates that wait until its nodes are exposed again: source, slot, round, end."""
     attempt: int = 0
     exposed: Exposure = "none"
-    """Who can fail now."""
+    """The parts that can fail now."""
     processes: ExposureClock = field(init=False)
     """Runs while the processes of the job are exposed: lives of the job."""
     occupied: ExposureClock = field(init=False)
@@ -544,24 +544,24 @@ class Job:
     rank_of: list[int] = field(init=False)
     """Place of each position in the order of ranks; empty where they are the same."""
     footprint: Footprint | None = field(init=False)
-    """Where in the network its nodes are; ``None`` when that makes no difference."""
+    """The places of its nodes in the network; ``None`` when that makes no difference."""
     nodes: list[int] = field(init=False)
     """Node at each position, or -1; position // nodes_per_replica is the replica."""
     main: ReplicaGroup = field(init=False)
     state: State = field(init=False)
     unsaved: State = field(init=False)
-    """What the state was before the save that a plan begins with."""
+    """The state before the save with which a plan begins."""
     restoration: Restoration = field(init=False)
-    """What the plan goes back to."""
+    """The state to which the plan goes back."""
     pace: Pace = field(init=False)
     paced_replicas: int = field(init=False)
     """Replicas that `pace` was worked out for."""
     saved_at: float = -math.inf
-    """When the save is complete that a plan begins with [s]."""
+    """The time at which the save is complete with which a plan begins [s]."""
     narrow: dict[int, list[FailureEvent]] = field(default_factory=dict)
     """Positions whose node steps on with fewer GPUs, and the failures that took them."""
     known_paces: dict[Impairment, float] = field(default_factory=dict)
-    """What the model of steps has said before: it is asked once for each configuration."""
+    """The paces that the model of steps has stated: it is asked once for each configuration."""
     homes: list[int] = field(default_factory=list)
     """Domain that each position was first packed into; empty when jobs are not packed."""
     holding: bool = False
@@ -576,24 +576,24 @@ class Job:
     rebooted: set[int] = field(default_factory=set)
     """Positions whose node has started anew since."""
     reads: int = 0
-    """How often it has looked for a copy to go back to."""
+    """The number of searches for a checkpoint to go back to."""
     read_from: str = ""
     """Store that the job restores from; nothing while it has not begun to."""
     restores: dict[str, int] = field(default_factory=dict)
     """Restores of the job from each store."""
     given_up: float = math.inf
-    """When it failed for good [s]."""
+    """The time of the final failure [s]."""
     accepted: int = 0
     """Faults of which wrong work has stayed, because no copy from before them was left."""
     fraction: float = 1.0
     speed: float = 1.0
     """Pace of the slowest node of the main group [-]."""
     slow_cause: int = 0
-    """Why it is slow."""
+    """The cause of the slow-down."""
     evenness: float = 1.0
     """Work of its GPUs over that of as many in a whole job, where fewer replicas keep the batch [-]; may pass 1."""
     taints: list[Taint] = field(default_factory=list)
-    """What is wrong with the work done since, oldest first."""
+    """The taints of the work done since, oldest first."""
     live: bool = False
     """Whether the replicas hold the state of training."""
     written_at: float = 0.0
@@ -604,9 +604,10 @@ class Job:
     """Whether all replicas have left, so that nobody is there whom one could take the state from."""
     memory: Memory = None
     finish_at: float = math.inf
-    """When a fixed amount of work is done if nothing disturbs it [s]; infinite while the main group waits."""
+    """The time at which a fixed amount of work is done if nothing disturbs it [s]; infinite while the main group waits.
+    """
     looks_at: float = math.inf
-    """When an event looks whether it is done [s]."""
+    """The time of the event that checks whether it is done [s]."""
     starts: int = 0
     start: float = math.nan
     end: float = math.nan

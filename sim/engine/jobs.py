@@ -713,7 +713,7 @@ class PreflightCheck:
         self.jobs = jobs
         self.is_on = jobs.prepared.preflight is not None
         self.time = jobs.prepared.preflight or 0.0
-        """How long they take [s]."""
+        """The time that they take [s]."""
 
     def check(self, group: ReplicaGroup, now: float) -> bool:
         """Check the nodes that have joined a group; return whether that takes time.

@@ -20,7 +20,7 @@ class WorkError(ValueError):
 
 
 class EventPriority:
-    """What happens first at one and the same time; plain numbers, which cost a quarter of what an enum's members do."""
+    """The order of events at the same moment; plain numbers, which cost a quarter of the members of an enum."""
 
     BOUNDARY = 1 << 56
     RETURN = 2 << 56

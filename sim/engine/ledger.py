@@ -1,4 +1,4 @@
-"""Where every GPU-second went: buckets x causes x windows, and a sum that must close.
+"""The account of every GPU-second: buckets x causes x windows, and a sum that must close.
 
 An :class:`Account` is of one named job, or of the nodes outside jobs; a :class:`FleetAccumulator` has those of all that
 streams and services share, by owner.

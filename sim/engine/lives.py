@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NEVER = math.inf, 0
 
-"""When an event looks at a clock that has none, and in which order."""
+"""The time and the order of the event of a clock that has no lives."""
 
 RELAPSE = 1 << 50
 """Added to the number of a failure for each relapse: far above the number of any life or incident."""
@@ -37,7 +37,7 @@ RELAPSE = 1 << 50
 
 @dataclass(slots=True, eq=False)
 class Lifetime:
-    """One life of one slot."""
+    """A life of a slot."""
 
     node: int
     """Node that the life belongs to, or -1 for a life of a job."""
@@ -62,7 +62,7 @@ class ExposureClock:
         self.total = 0.0
         self.lives: list[tuple[float, int, int, int, int, Lifetime]] = []
         self.at: tuple[float, int] = (math.inf, 0)
-        """When an event looks whether the first of them has ended [s], and its order among those of that instant."""
+        """The time of the event that checks whether the first of them has ended [s], and its order at that moment."""
 
     def read(self, now: float) -> float:
         """Return for how long it has run so far [s]."""
@@ -289,7 +289,7 @@ class FailureCounts:
 
 @dataclass(slots=True, eq=False)
 class FailureEvent:
-    """One failure and the random numbers that belong to it."""
+    """A failure and the random numbers that belong to it."""
 
     info: SourceInfo
     slot: int
@@ -385,7 +385,7 @@ class SourceInfo:
         source, blast = self.source, self.source.blast
         scattered = blast is not None and blast.spread is not None
         self.slots = _ANY_NUMBER if self.stream else prepared.nodes if scattered else source.units
-        """How many slots its failures can have; those of scattered nodes have their node."""
+        """The number of slots of its failures; those of scattered nodes have their node."""
         self.divisor = 1 if scattered else 0 if self.of_fabric else prepared.slots_per_node.get(source.part, 0)
         self.blast = prepared.blast.get(source.part, ((), ()))
         """Offsets and nodes of its units, of one whose failures take down several nodes."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NodeState:
-    """Where a node is; plain numbers, as in :class:`ettrick.sim.engine.kernel.EventPriority`."""
+    """The place of a node; plain numbers, as in :class:`ettrick.sim.engine.kernel.EventPriority`."""
 
     IDLE = 0
     SPARE = 1
@@ -154,7 +154,7 @@ class OccupancyHistogram(TimeWeightedCount):
     def __init__(self) -> None:
         super().__init__()
         self.times: dict[int, float] = {}
-        """How long it had each value [s]."""
+        """The time at each value [s]."""
 
     def change(self, delta: int, now: float) -> None:
         """Add `delta` at the time `now` [s]."""
@@ -175,7 +175,7 @@ class NodePool(TimeWeightedCount):
         super().__init__()
         self.place = place
         self.target = target
-        """How many nodes it should hold; returning nodes fill it up to that."""
+        """The number of nodes it should hold; returning nodes fill it up to that."""
         self.refills = refills
         """Whether returning nodes fill it up."""
         self.run: list[int] = []
@@ -554,7 +554,7 @@ class Cluster:
         self.repairing: dict[int, OpenOutage] = {}
         """Nodes out of service."""
         self.failed: dict[int, int] = {}
-        """How often each node has gone to repair since it was new; planned work does not count."""
+        """The repairs of each node since it was new; planned work does not count."""
         self.blocks: list[Job] = []
         """Jobs without an allocation whose former nodes are idle."""
         self.notify: Callable[[float], None] | None = None
@@ -588,7 +588,7 @@ class Cluster:
         self.pools = make_pools(prepared.reserves, first, self.place, self.packed_by)
         self.level_at: dict[int, TimeWeightedCount] = {pool.place: pool for pool in self.pools.values()}
         self.level_at |= {NodeState.STRANDED: self.stranded, NodeState.MATE: self.mates}
-        """What counts the nodes of a place outside jobs and repair."""
+        """The counter of the nodes of a place outside jobs and repair."""
         self.refilled = [pool for pool in self.pools.values() if pool.refills]
         """Pools that returning nodes fill up, in this order: that of the reserves."""
         self.idle = self.pools["idle"]

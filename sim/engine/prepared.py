@@ -1,4 +1,4 @@
-"""What all replications of a scenario share, worked out once by ``ettrick.sim.prepare``."""
+"""The parts of a scenario that all replications share, prepared once by ``ettrick.sim.prepare``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class AllocationUnits(NamedTuple):
 
 
 class FabricView(NamedTuple):
-    """What the engine knows of the fabric.
+    """The fabric as the engine sees it.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class FabricView(NamedTuple):
 
 
 class PowerPeriod(NamedTuple):
-    """What holds of the power of a site from some time on.
+    """A period of the power of a site.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class PowerPeriod(NamedTuple):
 
 @dataclass(frozen=True)
 class PowerAndCost:
-    """What the cluster draws and costs.
+    """The power and the cost of the cluster.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class PowerAndCost:
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """One job, ready to run.
+    """A job, ready to run.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class PreparedJob:
 
     @property
     def parts(self) -> int:
-        """How many parts can leave alone [-]."""
+        """The number of parts that can leave alone [-]."""
         return self.replicas * self.stages
 
     @property
@@ -446,7 +446,7 @@ class ServicePlan:
 
 
 class TargetPlan(NamedTuple):
-    """What is promised of a service, a job or a stream in each window of time.
+    """The target of a service, a job or a stream in each window of time.
 
     Parameters
     ----------
@@ -507,14 +507,14 @@ class Prepared:
     parts: Mapping[str, PartPlan] = field(default_factory=dict)
     """Stock of parts by class; empty where no repair waits for any."""
     preflight: float | None = None
-    """How long a job stands still while nodes that join it are checked [s]; without it nobody checks them."""
+    """The time that a job stands still while nodes that join it are checked [s]; without it nobody checks them."""
     upkeep: PowerAndCost = PowerAndCost()
     expected_events: float = 0.0
     """Events of one replication, about: see `ettrick.sim.prepare.failures.FailureRates.events`."""
     engine: Literal["auto", "events", "compiled"] = "auto"
-    """What simulates its replications; where nobody has decided yet (``auto``), events do."""
+    """The engine of its replications; undecided (``auto``), the event engine."""
     engine_reason: str = ""
-    """Why events do, if they do: the key of what the compiled loop does not know, or that it would not pay."""
+    """The reason for the event engine: the key of what the compiled loop does not know, or that it would not pay."""
     streams: tuple[PreparedStream, ...] = ()
     services: tuple[ServicePlan, ...] = ()
     targets: tuple[TargetPlan, ...] = ()

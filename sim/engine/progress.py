@@ -200,7 +200,7 @@ class StepCounter:
 
 _NOT_MINDED: dict[Keeps, Damage] = {keeps: Damage(keeps) for keeps in get_args(Keeps)}
 
-"""What strategies get that do not mind what has happened to the nodes."""
+"""The damage as strategies see it that do not mind what has happened to the nodes."""
 
 _TIE = 1e-12
 
@@ -305,13 +305,13 @@ class Restores:
 
 @dataclass(slots=True, eq=False)
 class Transfer:
-    """One restore or save: how much of it is left, and how fast it goes."""
+    """A restore or save: its remaining part and its pace."""
 
     owner: ReplicaGroup | Holder
     alone: float
-    """What the nodes need at their own bandwidth [s]."""
+    """The time that the nodes need at their own bandwidth [s]."""
     whole: float
-    """What the store needs if there is nobody else [s]."""
+    """The time that the store needs without other transfers [s]."""
     complete: Callable[[Transfer, float], None]
     """Goes on when it is complete."""
     saves: bool = False
@@ -337,16 +337,16 @@ class SharedStores:
         self.is_shared = len(jobs.all) > 1 or self.save_share > 0
         """Whether somebody else may read or write at the same time."""
         self.back = -math.inf
-        """When the stores outside the nodes can be read again [s]."""
+        """The time at which the stores outside the nodes can be read again [s]."""
         self.out_cause = 0
-        """What has taken them away last."""
+        """The last cause of their outage."""
         self.transfers: list[Transfer] = []
         self.since = 0.0
         self.epoch = 0
         self.due: dict[int, float] = {}
-        """When each job stops for its next save [s]."""
+        """The time at which each job stops for its next save [s]."""
         self.cut: dict[int, float] = {}
-        """What was left of a periodic save when its job stopped to step [-]."""
+        """The remaining part of a periodic save when its job stopped to step [-]."""
         if self.save_share:
             names = ["", *(source.name for source in jobs.prepared.sources)]
             self.contention = names.index(CONTENTION) if CONTENTION in names else 0

@@ -144,7 +144,7 @@ class Repair:
             PartsStock(name, plan, kernel, prepared.seed, replication) for name, plan in prepared.parts.items()
         ]
         self.shelf_of = {cause: shelf for shelf in self.shelves for cause in prepared.parts[shelf.name].causes}
-        """Which shelf the repairs of a cause need."""
+        """The shelf that the repairs of a cause need."""
         self.kernel = kernel
         self.cluster = cluster
         self.counts = FailureCounts()
@@ -156,9 +156,9 @@ class Repair:
         """Since when each node that is down is, and the cause that took it down."""
         self.crews = {tier: _Crews(count) for tier, count in enumerate(strategy.crews) if count is not None}
         self.memory: dict[int, Memory] = {}
-        """What the repair strategy remembers of each node."""
+        """The memory of the repair strategy about each node."""
         self.returned: dict[int, float] = {}
-        """When a node last returned to service [s]."""
+        """The time at which a node last returned to service [s]."""
 
     # ---------------------------------------------------------------------------------------------- outages
 
@@ -396,7 +396,7 @@ class Repair:
             self._all_at_once(patient, now)
 
     def _all_at_once(self, patient: RepairTicket, now: float) -> None:
-        """With crews for everybody the whole course is known now."""
+        """Plan the whole course of a repair at once, where everybody has a crew."""
         visits = patient.course.visits
         end = now
         for visit in visits:

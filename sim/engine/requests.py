@@ -37,7 +37,7 @@ _OF_BATCHES = 2.0930
 
 
 class Request(NamedTuple):
-    """One request: when it arrives [s], tokens of its prompt and of its answer [-]."""
+    """A request: its arrival [s], tokens of its prompt and of its answer [-]."""
 
     arrival: float
     input: int
@@ -46,7 +46,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Served:
-    """What became of requests, in the order of their arrival; arrays of shape (requests,).
+    """The outcomes of requests, in the order of their arrival; arrays of shape (requests,).
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class _Loop:
         many = float(replica.pipeline)  # so that no stage waits
         step = float(decode(replica, many, 1e6).total - decode(replica, many, 0.0).total)
         self.per_token = step / (many * float(replica.shape.attended(1e6)))
-        """What a token of context that is looked at adds to a step [s]."""
+        """The time that a token of context adds to a step [s]."""
         self.is_bent = bool(replica.shape.windowed or replica.shape.recurrent)
         """Whether not all of a context is looked at."""
         small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))

@@ -1,4 +1,4 @@
-"""What one replication came to: amounts only, so that ratios can be formed from sums.
+"""The results of a replication: amounts only, so that ratios can be formed from sums.
 
 :class:`JobResult` is of a named job, :class:`FleetResult` of streams, services and the nodes outside them: sums by
 account and window, so that memory grows with the accounts, never with the jobs, and results of windows and of
@@ -50,13 +50,13 @@ ROOTS = ("drain", "demand", "reclaim", "limit")
 takes back what it lent, the time limit of a job was over."""
 
 IDLE = ("no_queue", "too_few", "wrong_places", "reservation", "claim", "quota", "drain", "exempt")
-"""Why healthy GPUs are `unallocated`: the causes of that bucket."""
+"""The causes of `unallocated` healthy GPUs."""
 
 DIRECT, PREEMPTION = 0, 1
 """`via` of a row: what struck the job itself, and what reached it because another job took its nodes."""
 
 OUTCOMES = ("completed", "failed", "cancelled", "timeout", "node_fail", "preempted", "running", "waiting")
-"""What became of a job; the last two are unfinished at the end."""
+"""The outcomes of a job; the last two are unfinished at the end."""
 
 _OF_ALL = ("run", "failures", "preemptions", "requested", "queued", "useful", "ettr_above_90")
 
@@ -75,7 +75,7 @@ those that ``completed``. Jobs that run or wait at the horizon have not ended.""
 JOB_SUM = {name: index for index, name in enumerate(JOB_SUMS)}
 
 HISTOGRAMS = ("wait_first", "wait_total", "jct", "bounded_slowdown")
-"""Of what there are histograms, by job and by GPU-time."""
+"""The quantities with histograms, by job and by GPU-time."""
 
 _PER_OCTAVE, _OCTAVES, _ZERO = 8, 40, -10
 
@@ -363,7 +363,7 @@ class Ratio(NamedTuple):
 
 @dataclass(frozen=True)
 class JobResult:
-    """One job in one replication.
+    """The results of a job in a replication.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ class JobResult:
 
 
 class PartUse(NamedTuple):
-    """What became of a stock of parts: asked for, not on the shelf then, bought [-]; nodes that waited, shelf [s]."""
+    """The use of a stock of parts: asked for, not on the shelf then, bought [-]; nodes that waited, shelf [s]."""
 
     asked: int
     waited: int
@@ -451,7 +451,7 @@ class PartUse(NamedTuple):
 
 
 class EnergyMeter(NamedTuple):
-    """What a replication drew while that meant different things at different times.
+    """The energy of a replication whose power and price change with time.
 
     Attributes
     ----------
@@ -470,7 +470,7 @@ class EnergyMeter(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """One replication.
+    """The results of a replication.
 
     Parameters
     ----------
@@ -580,7 +580,7 @@ class InstantEvent(NamedTuple):
 
 
 class Milestone(NamedTuple):
-    """How much work of a job survives at a time [s after the warm-up, healthy s]; a rollback takes some away."""
+    """The work of a job that survives at a time [s after the warm-up, healthy s]; a rollback takes some away."""
 
     time: float
     job: int
@@ -588,7 +588,7 @@ class Milestone(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """One replication: spans by job, group and time (those of a group do not overlap), the rest by time."""
+    """The timeline of a replication: spans by job, group and time, without overlap in a group; the rest by time."""
 
     spans: tuple[PhaseSpan, ...] = ()
     marks: tuple[InstantEvent, ...] = ()

@@ -367,7 +367,7 @@ class Stops:
         self.services = services
         self.scheduler = runs.admission.jobs.prepared.scheduler
         self.roots: dict[int, int] = {}
-        """Of named jobs that were preempted and wait, the root cause."""
+        """The root causes of named jobs that were preempted and wait."""
         self.admission.on_own_failure = self._on_own_failure
         self.jobs.hit = self.hit
 

@@ -463,7 +463,7 @@ _TINY = 1e-9
 
 
 class AdmissionSpan(NamedTuple):
-    """What replicas admitted in some time in which nothing changed.
+    """The admissions of replicas in a time in which nothing changed.
 
     Attributes
     ----------
@@ -490,7 +490,7 @@ class AdmissionSpan(NamedTuple):
 
 
 class ServingCapacity:
-    """What a pool of replicas can serve now, and what it has done since it was charged."""
+    """The capacity of a pool of replicas now, and its service since it was charged."""
 
     def __init__(self, plan: ServicePlan, *, reads: bool = False) -> None:
         self.plan = plan
@@ -573,9 +573,9 @@ class RequestFluid:
         self.queue: deque[Cohort] = deque()
         """Requests that wait for a replica, in their order."""
         self.backlog = 0.0
-        """How many requests they are, in work."""
+        """The work of the waiting requests."""
         self.history: deque[AdmissionSpan] = deque()
-        """What was admitted last: as far back as answers take that are in flight."""
+        """The last admissions: as far back as answers take that are in flight."""
         self.reach = plan.whole * plan.batch[-1] / plan.capacity
         self.is_vain = False
         """Whether who comes now will have given up when it is his turn; then, the root cause of that."""

@@ -38,7 +38,7 @@ class SilentFaults:
         self.kernel = failures.kernel
         self.cluster = failures.cluster
         self.of_node: dict[int, list[SilentFault]] = {}
-        """What is open on each node."""
+        """The open faults of each node."""
         self.unnoticed = 0
         """Faults that have neither been noticed nor gone away."""
 
@@ -240,7 +240,7 @@ class HiddenFaults:
         self.keys: dict[int, int] = {}
         """By source, the key of the times at which nodes catch its fault."""
         self.parked: dict[int, list[Lifetime]] = {}
-        """Those that came due while their node was down."""
+        """The lives that came due while their node was down."""
 
     def start(self, info: SourceInfo, node: int, seconds: float, number: int = 0) -> None:
         """Give a node a hidden fault that strikes after `seconds`, at the start or when it catches one."""
@@ -394,9 +394,9 @@ class PendingBug:
     number: int = 0
     attempts: int = 0
     mended: float = math.inf
-    """When it is mended [s]."""
+    """The time of its repair [s]."""
     met: float = -1.0
-    """When it last made the job fail [s]."""
+    """The time of the last failure that it caused [s]."""
 
 
 class Bugs:

@@ -1,4 +1,4 @@
-"""One replication: its four subsystems, the loop, and the result."""
+"""A replication: its four subsystems, the loop, and the result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Simulation:
-    """One replication of four subsystems: nodes, repair, failures and jobs. Time zero is the start of the warm-up.
+    """A replication of four subsystems: nodes, repair, failures and jobs. Time zero is the start of the warm-up.
 
     Nodes know nobody but the lives that they carry; the other three call each other by the few methods that the
     docstrings of their classes name.
@@ -49,7 +49,7 @@ class Simulation:
         self.prepared, self.replication = prepared, replication
         self.end = prepared.warmup + prepared.horizon
         self.recorder = Recorder(prepared.warmup) if keeps_timeline else None
-        """What is asked to write down who did what when; ``None`` for nobody."""
+        """The recorder of who did what when; ``None`` for nobody."""
         self.kernel = kernel = Environment()
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
         self.outside = Account(len(prepared.sources) + 1, 0.0)
@@ -73,7 +73,7 @@ class Simulation:
         self.jobs.ramping = self.power if prepared.upkeep.ramp < math.inf else None
         self.failures.start(trace)
         self.boundaries = self.queue.edges()
-        """Where windows meet [s]; those of a fleet are finer where the scenario states none."""
+        """The boundaries of windows [s]; those of a fleet are finer where the scenario states none."""
         self._schedule_boundaries()
 
     def _schedule_boundaries(self) -> None:

@@ -1,4 +1,4 @@
-"""When things break. Knows nothing of jobs: a source has units with lives, and a trace is data."""
+"""The failures of parts. Knows nothing of jobs: a source has units with lives, and a trace is data."""
 
 from __future__ import annotations
 

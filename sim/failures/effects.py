@@ -1,4 +1,4 @@
-"""What a fault does to its nodes until it is found, and which nodes one incident takes.
+"""The effects of a fault on its nodes until it is found, and the nodes of an incident.
 
 An effect stops nodes, hangs them, slows them, or makes them compute wrongly (`Effect`). A failure of a shared part has
 a blast radius: how many nodes of a domain (`IncidentSize`), and which of them (`Victims`).
@@ -31,7 +31,7 @@ Fault: TypeAlias = Literal[
 
 Aftermath: TypeAlias = Literal["process", "reboot"]
 
-"""What a failure does to the nodes that stay in their job: ends their processes, or starts them anew."""
+"""The aftermath of a failure on the nodes that stay in their job: ends their processes, or starts them anew."""
 
 _OF_PART: dict[str, Fault] = {
     "job": "process",
@@ -65,7 +65,7 @@ def fault_of(part: str, effect: EffectModel, *, planned: bool = False) -> Fault:
 
 
 class EffectModel(Model):
-    """What every effect has."""
+    """The common part of effects."""
 
     use: str
 
@@ -262,7 +262,7 @@ class Domains(NamedTuple):
 
 @dataclass(frozen=True)
 class BlastRadius:
-    """What one failure of a shared part takes.
+    """The nodes that a failure of a shared part takes.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class BlastRadius:
 
 
 class Victims:
-    """Which nodes an incident takes: a look-up by unit and number of the incident."""
+    """The nodes of an incident: a look-up by unit and number of the incident."""
 
     __slots__ = ("_nodes", "_offsets", "_size", "_size_key", "_victim_key")
 

@@ -121,7 +121,7 @@ class Checks(Preflight):
 
 
 class Health(Model):
-    """Who looks for nodes that are about to fail, or have failed unseen, and how often that is wrong."""
+    """The health checks that look for nodes about to fail, or failed unseen, and their errors."""
 
     prediction: Prediction | None = Field(None, description="Signs of failures to come.")
     false_alarms: Rate | None = Field(

@@ -1,4 +1,4 @@
-"""What a user says of causes: parts of the cluster that fail one by one, shared parts, jobs as a whole, and bundles."""
+"""The causes that a user states: parts that fail one by one, shared parts, jobs as a whole, and bundles."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Relapse(Model):
 
 
 class NodeSource(Cause):
-    """What every cause that strikes nodes has; a kind of source says which nodes."""
+    """The common part of causes that strike nodes; a kind of source says which nodes."""
 
     clock: Clock = Field("wall", description="Which time wears the part out.")
     idle_hazard: Fraction = Field(
@@ -330,7 +330,7 @@ class Incident(NodeSource):
 
 
 class JobSource(Cause):
-    """What every cause has that strikes a job as a whole: one life per job, whatever its size."""
+    """The common part of causes that strike a job as a whole: one life per job, whatever its size."""
 
     def _broken_rules(self) -> BrokenRules:
         yield from super()._broken_rules()
@@ -351,7 +351,7 @@ class JobSource(Cause):
 
 
 class JobLevel(JobSource):
-    """One life per job, whatever its size; it runs while failures can hit the job. No node goes down."""
+    """A life per job, whatever its size; it runs while failures can hit the job. No node goes down."""
 
     use: Literal["job"] = "job"
     effect: Literal["crash", "hang"] = Field("crash", description="Whether it reports an error or stops silently.")

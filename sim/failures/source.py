@@ -75,7 +75,7 @@ class OutageLog:
 
 @dataclass(frozen=True)
 class ImperfectRepair:
-    """What is left of a fault that a repair did not remove: it strikes again `after` a while.
+    """The rest of a fault that a repair did not remove: it strikes again `after` a while.
 
     ``probability`` [-] is that of a repair which leaves it; ``None`` when the tiers of repair decide.
     """
@@ -279,7 +279,7 @@ class FailureSource:
 
     @property
     def down_bucket(self) -> Bucket:
-        """Where the time of a node outside jobs goes that this cause has taken down."""
+        """The bucket of the time of a node outside jobs that this cause has taken down."""
         return Bucket.MAINTENANCE if self.planned else Bucket.QUALIFICATION if self.alarm else Bucket.REPAIR
 
     @property
@@ -308,7 +308,7 @@ class MaintenanceWindow(Model):
 
     @property
     def end(self) -> float:
-        """When it is over [s]."""
+        """The end of it [s]."""
         return self.start + self.duration
 
 

@@ -71,7 +71,7 @@ class UnitBatch(Model):
 
 @dataclass(frozen=True)
 class Variety:
-    """What a source says of the differences between its units; empty for equal units."""
+    """The differences between the units of a source; empty for equal units."""
 
     frailty: Frailty | None = None
     batches: tuple[UnitBatch, ...] = ()

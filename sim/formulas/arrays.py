@@ -1,4 +1,4 @@
-"""What the formulas share: checked arguments, laws of a count as arrays, and numbers that know their expansion."""
+"""The common part of the formulas: checked arguments, laws of a count, and numbers that know their expansion."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ class Expansion:
 
 Number: TypeAlias = Union[float, Expansion]  # noqa: UP007  (the class is not there when | would need it)
 
-"""What a formula may be fed with: a number, or one that knows its expansion."""
+"""The argument of a formula: a number, or one that knows its expansion."""
 
 
 def real(value: Number) -> float:

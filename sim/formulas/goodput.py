@@ -1,4 +1,4 @@
-"""One synchronous job with periodic checkpoints under Poisson failures: when to save, and what is left of its time.
+"""A synchronous job with periodic checkpoints under Poisson failures: its best interval, and the rest of its time.
 
 The model, in the order in which a job lives it:
 
@@ -403,7 +403,7 @@ _ROUNDING = 1e-9
 
 
 class CheckpointStore(NamedTuple):
-    """Where checkpoints are kept.
+    """A store of checkpoints.
 
     Parameters
     ----------
@@ -521,7 +521,7 @@ def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Seq
 
 
 class _Level(NamedTuple):
-    """What the classes of one store have in common: how many there are, and their mean survival and pause."""
+    """The common part of the classes of one store: their number, and their mean survival and pause."""
 
     share: float
     survival: Number
@@ -728,7 +728,7 @@ def predicted_efficiency(interval: Values, write: Values, missed: Values, alarms
 
 ORDERS = ("first", "second", "exact")
 
-"""How far waste is worked out, the crudest first."""
+"""The orders to which waste is computed, the crudest first."""
 
 
 def waste_by_class(

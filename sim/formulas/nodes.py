@@ -397,7 +397,7 @@ _ROUNDING = 1e-15
 
 
 class Starvation(NamedTuple):
-    """How often and how long a job waits for nodes.
+    """The starvation of a job: how often and how long it waits for nodes.
 
     Parameters
     ----------

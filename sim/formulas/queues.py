@@ -1,4 +1,4 @@
-"""What a queue does in the limits that have a closed form. Times [s], rates [1/s], probabilities [-]."""
+"""The limits of a queue that have a closed form. Times [s], rates [1/s], probabilities [-]."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def pool_empty(offered: float, spares: int) -> float:
 
 
 class StockMetrics(NamedTuple):
-    """What a stock of parts comes to: fill rate, repairs that wait, parts on the shelf [-], mean wait [s]."""
+    """The metrics of a stock of parts: fill rate, repairs that wait, parts on the shelf [-], mean wait [s]."""
 
     fill_rate: float
     waiting: float

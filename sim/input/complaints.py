@@ -1,4 +1,4 @@
-"""What is wrong with a scenario: one line a mistake, with place, path, rule and the nearest valid name.
+"""The mistakes in a scenario: one line a mistake, with place, path, rule and the nearest valid name.
 
 The validator speaks of types and branches of unions; here its findings are put into words that a reader of the
 scenario file knows.
@@ -65,7 +65,7 @@ def complaints(model: type[BaseModel], document: YamlDocument, data: Data, error
 
 
 class _ValidatorError(NamedTuple):
-    """One error of the validator; ``branch`` is where a union was entered, and which part of it was validated."""
+    """An error of the validator; ``branch`` is where a union was entered, and which part of it was validated."""
 
     path: Keys
     kind: str

@@ -47,7 +47,7 @@ _COLUMNS = {
     "start": ("start_time",),
     "end": ("end_time",),
 }
-"""What columns are called, where the scenario does not say it and they have not the name of their role."""
+"""The usual names of columns, where the scenario does not state them and they have not the name of their role."""
 
 _UNKNOWN = ("-1", "0")
 _SWF_STATES = {"1": "completed", "0": "failed", "5": "cancelled", "2": "completed", "3": "completed", "4": "failed"}

@@ -1,1 +1,1 @@
-"""What is decided: checkpoint, detection, recovery, repair, scheduling."""
+"""The policies: checkpoint, detection, recovery, repair, scheduling."""

@@ -1,4 +1,4 @@
-"""What a strategy sees and what it answers.
+"""The view that a strategy gets, and the answer that it gives.
 
 Strategies are pure: they look at views, which hold what an operator would know (never the hidden truth), and
 answer with a plan, a tuple of steps. The engine alone carries a plan out.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Pace(NamedTuple):
-    """How fast a group steps.
+    """The pace of a group.
 
     ``rate`` [-] is healthy seconds of work done in a second of stepping; ``step`` [s] is the wall time of one
     step (0: continuous progress).
@@ -51,7 +51,7 @@ class CheckpointState(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """What has happened to the nodes of a job since it last stepped.
+    """The damage to the nodes of a job since it last stepped.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Damage(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """What a restore goes back to: the state afterwards, how long it takes [s], and the store that it is read from."""
+    """A restore: the state afterwards, its time [s], and the store that it is read from."""
 
     state: State
     seconds: float
@@ -87,7 +87,7 @@ NO_FAILURE = "no_failure"
 
 
 class Bucket(IntEnum):
-    """Where a GPU-second can land: buckets of jobs, those of nodes outside them, and one of services alone.
+    """The bucket of a GPU-second: buckets of jobs, those of nodes outside them, and one of services alone.
 
     Those of jobs come first, up to `GIVEN_UP`: a new one goes before it, and what follows is numbered anew.
     """
@@ -118,7 +118,7 @@ JOB_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket if bucket <= Bucket
 
 SCHEDULING = (Bucket.RESCHEDULE, Bucket.STARVED, Bucket.QUEUED, Bucket.GIVEN_UP)
 
-"""Where the time of a job goes in which it waits for nodes, or has none for good."""
+"""The buckets of a job that waits for nodes, or has none for good."""
 
 CLUSTER_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket)
 
@@ -150,11 +150,11 @@ PoolName: TypeAlias = Literal["spare", "warm", "idle", "cold"]
 
 ANY_POOL: tuple[PoolName, ...] = ("spare", "warm", "idle", "cold")
 
-"""Where replacements come from, quickest first."""
+"""The pools of replacements, quickest first."""
 
 Exposure: TypeAlias = Literal["both", "processes", "nodes", "none"]
 
-"""Who can fail in a phase: the processes of the job (sources of ``use: job``), the nodes that it holds, both or none.
+"""The parts that can fail in a phase: the processes of the job (sources of ``use: job``), its nodes, both or none.
 
 Where nodes alone are exposed no process runs on them, and they are hit like idle ones: at their idle hazard, while
 their lives on the clock ``busy`` stand still.
@@ -206,7 +206,7 @@ class Save(NamedTuple):
 
 Keeps: TypeAlias = Literal["live", "processes", "hosts", "stores"]
 
-"""What is left of the state of training on the nodes that have not failed, most first.
+"""The state of training that remains on the nodes that have not failed, most first.
 
 ``live``
     The surviving replicas go on with what they hold; only the step in flight is lost.
@@ -278,7 +278,7 @@ Memory: TypeAlias = Any
 
 BLAME_DRAWS = 64
 
-"""How often another node is drawn to be blamed for a failure."""
+"""The most draws of another node to be blamed for a failure."""
 
 
 class RepairStage(NamedTuple):
@@ -289,7 +289,7 @@ class RepairStage(NamedTuple):
 
 
 class RepairPlan(NamedTuple):
-    """What repair will do to a node, all of it: the stays one after another, and how it ends.
+    """The whole repair of a node: the stays one after another, and its end.
 
     ``fixed`` says whether the fault is gone, which is unknown to the policy; ``retires`` whether the node is given up.
     """
@@ -303,7 +303,7 @@ class RepairPlan(NamedTuple):
 
 
 class FailureView(NamedTuple):
-    """What an operator knows of a failure once it is detected."""
+    """A failure as an operator knows it once it is detected."""
 
     cause: str
     planned: bool
@@ -314,13 +314,13 @@ class FailureView(NamedTuple):
     fault: str = "process"
     """Class of the fault, one of :data:`FAULTS`."""
     lost: tuple[int, ...] = ()
-    """Which stages it took, numbered replica by replica; of strategies by which stages leave alone."""
+    """The stages that it took, numbered replica by replica; of strategies by which stages leave alone."""
     stops_all: bool = False
     """Whether a fault that strikes all ranks is among those that are known now, and took no node."""
 
 
 class JobView(NamedTuple):
-    """What a strategy may know of the job."""
+    """The job as a strategy may know it."""
 
     name: str
     time: float
@@ -331,7 +331,7 @@ class JobView(NamedTuple):
     live: bool
     """Whether the surviving replicas still hold the state of training."""
     attempt: int
-    """How many plans this incident has seen, this one included."""
+    """The number of plans for this incident, this one included."""
     mark: Callable[[str], float]
     """Uniform numbers that belong to this start of the job, for starts without a failure."""
     gpus: int = 0
@@ -342,11 +342,11 @@ class JobView(NamedTuple):
     narrowed: tuple[tuple[int, int], ...] = ()
     """Domains that step on with fewer GPUs, and how many each has lost; of strategies that keep them."""
     starts: int = 0
-    """How often the job has been given its nodes."""
+    """The number of times that the job was given its nodes."""
     stages: int = 1
     """Stages of a replica that leave alone; then `replicas` counts stages."""
     away: tuple[int, ...] = ()
-    """Which of them were away before the failure."""
+    """The replicas that were away before the failure."""
     missing: tuple[int, ...] = ()
     """Positions that have no node."""
     first: int = 0
@@ -366,20 +366,20 @@ class JobView(NamedTuple):
 
 
 class ClusterView(NamedTuple):
-    """What a strategy may know of the cluster."""
+    """The cluster as a strategy may know it."""
 
     spares: int
     idle: int
 
 
 class NodeView(NamedTuple):
-    """What is known of a node that is blamed for a failure."""
+    """A node that is blamed for a failure, as far as it is known."""
 
     time: float
     cause: str
     tier: str
-    """Where repair begins: the name of a tier, or nothing for the first."""
+    """The tier where repair begins: its name, or nothing for the first."""
     uptime: float
-    """How long the node has been up since it last returned to service [s]."""
+    """The time since the node last returned to service [s]."""
     mark: Callable[[str], float]
     """Uniform numbers that belong to this failure."""

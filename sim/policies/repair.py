@@ -121,11 +121,11 @@ def _purposes(number: int) -> tuple[str, ...]:
 
 _FIRST_PURPOSES = tuple(map(_purposes, range(8)))
 
-"""Those of the first visits, ready made."""
+"""The purposes of the random numbers of first visits, ready made."""
 
 
 class RepairTier(Model):
-    """One kind of repair."""
+    """Time, probabilities of success and escalation, and crews of one stage of repair."""
 
     name: str = Field(min_length=1, description="Name: process, reset, reboot, automated, manual, ...")
     time: Law = Field(description="How long it takes.")
@@ -142,7 +142,7 @@ class Qualification(Model):
 
 
 class Diagnosis(Model):
-    """Which node is blamed when a job fails."""
+    """The diagnosis: the node that is blamed when a job fails."""
 
     finds: Fraction = Field(
         1.0, description="Probability that some node is blamed; otherwise the one that failed is swapped, unrepaired."
@@ -286,7 +286,7 @@ class RepairTiers(Strategy):
 
     @functools.cached_property
     def _compiled(self) -> tuple[tuple[float | Callable[[float], float], float, float], ...]:
-        """Of each tier its time, or the inverse CDF of its law, and the probabilities to escalate and to fix."""
+        """The time of each tier, or the inverse CDF of its law, and the probabilities to escalate and to fix."""
         return tuple(
             (tier.time.value if isinstance(tier.time, Fixed) else tier.time.ppf_one, tier.escalates, tier.fixes)
             for tier in self.tiers
@@ -345,4 +345,4 @@ class Stock(Model):
 REPAIRS = {"simple": Simple, "tiers": RepairTiers}
 
 RepairStrategy: TypeAlias = Simple | RepairTiers
-"""What becomes of a node that is blamed for a failure. Tested by the harness ``check_repair``."""
+"""The repair of a node that is blamed for a failure. Tested by the harness ``check_repair``."""

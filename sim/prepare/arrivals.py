@@ -41,7 +41,7 @@ _DIURNAL_STEPS = 288
 """Steps of a day in which the rate of a diurnal stream is constant: five minutes [-]."""
 
 _PURPOSES = ("gap", "state", "gpus", "work", "limit", "outcome", "end", "tenant", "priority", "partition")
-"""What each job has random numbers for."""
+"""The purposes of the random numbers of each job."""
 
 
 class JobTable(NamedTuple):
@@ -104,7 +104,7 @@ class Discrete(NamedTuple):
 
 
 class Overhead(NamedTuple):
-    """What a run takes beyond its work where nothing fails: a start [s], and saves by GPUs of the job."""
+    """The overhead of a run beyond its work where nothing fails: a start [s], and saves by GPUs of the job."""
 
     restart: float
     saves: Mapping[int, SavePlan]

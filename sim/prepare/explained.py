@@ -1,4 +1,4 @@
-"""How a job recovers, in means: detection, recovery strategies, and how long their phases take at its size."""
+"""The recovery of a job in means: detection, recovery strategies, and the times of their phases at its size."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ STAGES: dict[str, dict[str, _Who]] = {
     "standby": {"recovery": "swapped", "selection": "swapped"},
 }
 
-"""Who goes through the phases of each strategy, by the names of these: all of the job, none of them new; all, with
-one node that is; one replica, with such a node; or all, who start from nothing. Those of a ladder are in its rungs."""
+"""The participants of the phases of each strategy, by the names of these: all of the job, none of them new; all, with
+one node that is; one replica, with such a node; or all, who start from nothing. Those of a ladder are in its rungs.
+"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class PhaseStage:
 
 @dataclass(frozen=True)
 class RungTimes:
-    """One rung of a ladder.
+    """A rung of a ladder and its times.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class RungTimes:
 
 @dataclass(frozen=True)
 class Escalation:
-    """Who is called when no rung is left: after how long the job starts again, in the mean [s]; infinite if never.
+    """The operator who is called when no rung is left: the mean time until the job starts again [s]; infinite if never.
 
     ``no_progress`` restarts in a row without new work escalate to the operator too [-]; ``None`` if any number may.
     """
@@ -128,7 +129,7 @@ class Escalation:
 
 @dataclass(frozen=True)
 class RecoverySummary:
-    """How a job recovers.
+    """The recovery of a job.
 
     Parameters
     ----------

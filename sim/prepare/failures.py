@@ -556,7 +556,7 @@ def unforeseen(sources: Iterable[FailureSource]) -> list[FailureSource]:
 
 
 class FailureRates(NamedTuple):
-    """How often sources strike a cluster of some nodes over a time [s]; `success` is the share of repairs that help."""
+    """The strikes of sources on some nodes over a time [s]; `success` is the share of repairs that help."""
 
     nodes: int
     length: float

@@ -338,7 +338,7 @@ def _check_amounts(scenario: Scenario, units: AllocationUnits, per_node: int, un
 
 
 class Placement(NamedTuple):
-    """How a job sits in an empty cluster.
+    """The placement of a job in an empty cluster.
 
     Attributes
     ----------
@@ -456,7 +456,7 @@ class EmptyCluster:
 
     @property
     def gpus_per_node(self) -> int:
-        """GPUs of a node [-]."""
+        """Return the counted GPUs over the counted nodes [-]."""
         return self.counts["gpu"] // self.counts["node"]
 
     @property
@@ -476,12 +476,12 @@ class EmptyCluster:
 
     @cached_property
     def levels(self) -> Mapping[str, float]:
-        """What one NIC gets when all send at once, by how far it sends [B/s]."""
+        """The bandwidth of a NIC when all send at once, by the reach of the traffic [B/s]."""
         return self.cluster.fabric.bandwidth(self.cluster.hosts)
 
     @cached_property
     def topology(self) -> Topology:
-        """Its failure domains; cables wait until they are asked for."""
+        """The failure domains; cables wait until they are asked for."""
         return topology_of(self.cluster)
 
     def serving(self, domain_of: Sequence[int]) -> list[int]:

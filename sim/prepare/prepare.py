@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ettrick.sim.steps.hardware import Precision
 
 _last: Prepared | None = None
-"""What was examined last: who has loaded a scenario prepares it next.
+"""The preparation made last: a loaded scenario is usually prepared next.
 
 To examine it anew takes 1 to 9 ms of the shipped scenarios, in a sweep for each point, and a replication of one of them
 in machine code less than 1 ms.

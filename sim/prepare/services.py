@@ -85,7 +85,7 @@ REPLAYED = round((1 - _WARMED) * _REPLAYED)
 
 
 class FailureRate(NamedTuple):
-    """What stops a group of GPUs that fail as one.
+    """The rate of stops of a group of GPUs that fail as one.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class PreparedService:
 
     @cached_property
     def unfed_batch(self) -> float:
-        """What :attr:`within` is where readers feed any number [-]."""
+        """The value of :attr:`within` where readers feed any number [-]."""
         return batch_within(self.replica, self.requests, self.spec.slo.tpot)
 
     @property
@@ -293,13 +293,13 @@ class PreparedService:
 
     @property
     def failover(self) -> dict[str, Any]:
-        """What the catalog knows of what becomes of requests in flight."""
+        """The fate of requests in flight, as the catalog knows it."""
         row: dict[str, Any] = catalog.serving_recovery()["failovers"][self.spec.failover.use]
         return row
 
     @property
     def method(self) -> dict[str, Any]:
-        """What the catalog knows of how a replica recovers."""
+        """The recovery of a replica, as the catalog knows it."""
         row: dict[str, Any] = catalog.serving_recovery()["methods"][self.spec.recovery.use]
         return row
 

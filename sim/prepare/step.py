@@ -46,14 +46,14 @@ _FIELD_OF = {
     "last_layers": ("parallelism", "last_stage_layers"),
 }
 
-"""Where the sizes of a workload stand in the description of a job, those of ``parallelism`` apart."""
+"""The keys of the sizes of a workload in the description of a job, those of ``parallelism`` apart."""
 
 
 _OF_LAYOUT, _OF_EXECUTION = (
     Workload.__dataclass_fields__.keys() & kind.model_fields.keys() for kind in (Parallelism, Execution)
 )
 
-"""What a workload has of the layout and of the execution of a job under the same name."""
+"""The fields of a workload that the layout and the execution of a job have under the same name."""
 
 
 class DoesNotFitError(PathError):
@@ -207,7 +207,7 @@ class PlacedJob:
 
     @cached_property
     def plan(self) -> StepPlan | None:
-        """What the step-time model says, if it has its inputs.
+        """The result of the step-time model, if it has its inputs.
 
         Raises
         ------

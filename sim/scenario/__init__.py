@@ -1,1 +1,1 @@
-"""What a user says: the models of a scenario."""
+"""The models of a scenario: the keys that a user states."""

@@ -1,4 +1,4 @@
-"""What every law of times can do, and the two families that most laws belong to.
+"""The methods of every law of times, and the two families that most laws belong to.
 
 A law is a distribution of a time X >= 0, drawn by its inverse CDF. Laws are put together through their cumulative
 hazard -ln P(X > x): nearly P(X <= x) where that is small, and the logarithm of a small P(X > x), so that neither tail
@@ -45,7 +45,7 @@ def _require_tag(schema: Table) -> None:
 
 
 class LawModel(Model, ABC):
-    """What every law can do; `u` is a uniform number in the open interval (0, 1), `x` a time [s]."""
+    """A law of times; `u` is a uniform number in the open interval (0, 1), `x` a time [s]."""
 
     model_config = ConfigDict(json_schema_extra=_require_tag)
     _times: ClassVar[tuple[str, ...]] = ()

@@ -322,7 +322,7 @@ _ROUNDING = 1e-9
 
 
 class MixturePart(Model):
-    """One kind of units: how many of all, and the law of their lives."""
+    """A kind of units: its share of all, and the law of their lives."""
 
     weight: Fraction = Field(gt=0, description="Share of all units; the shares of all parts sum to 1.")
     law: PlainLaw = Field(description="Law of this part; any but a mixture.")

@@ -1,4 +1,4 @@
-"""What a user may describe of a training job: model, batch, layout, execution of a step, and amount of work."""
+"""The description of a training job: model, batch, layout, execution of a step, and amount of work."""
 
 from __future__ import annotations
 
@@ -229,14 +229,14 @@ class Ambient(Model):
 
 
 class Carbon(Model):
-    """What a kWh of the grid emits."""
+    """The emission of a kWh of the grid."""
 
     intensity: float = Field(ge=0, le=1e5, description="Mean carbon intensity [g of CO2 for a kWh].")
     profile: Profile | None = Field(None, description="What multiplies it, hour by hour for example.")
 
 
 class PowerSpec(Model):
-    """What the cluster draws, and may draw; what is not said is taken from the catalog of accelerators."""
+    """The power of the cluster and its limits; the catalog of accelerators gives what is not stated."""
 
     pue: float = Field(1.2, ge=1, le=10, description="Power usage effectiveness (PUE): facility power over IT power.")
     switch: Power = default("690 W", le=1e9, description="What one switch of the fabric draws.")
@@ -268,7 +268,7 @@ _OfServices = Literal["slo_attainment", "served_share", "capacity_availability"]
 _OfJobs = Literal["ettr", "scheduling_goodput", "runtime_goodput"]
 
 OF_SERVICES, OF_JOBS = get_args(_OfServices), get_args(_OfJobs)
-"""What may be promised of a service, and of a job or a stream; the default first."""
+"""The metrics of targets of a service, and of a job or a stream; the default first."""
 
 
 class Credit(Model):
@@ -279,7 +279,7 @@ class Credit(Model):
 
 
 class Target(Model):
-    """What is promised of a service, a job or a stream, window by window."""
+    """The target of a service, a job or a stream, window by window."""
 
     name: str = Field(min_length=1, description="Name of the target; unique in the scenario.")
     of: str | None = Field(
@@ -299,7 +299,7 @@ class Target(Model):
 
 
 class CostSpec(Model):
-    """What the cluster costs: rented by the GPU-hour, or owned."""
+    """The cost of the cluster: rented by the GPU-hour, or owned."""
 
     currency: str = Field("USD", min_length=1, max_length=12, description="Of all prices; only a name.")
     gpu_hour: Money | None = Field(None, description="Rented: price of a GPU for an hour, with all that it takes.")
@@ -390,7 +390,7 @@ class GlobalBatch(Model):
 
 
 class Parallelism(Model):
-    """How the model is laid out: gpus = tensor x context x pipeline x data."""
+    """The layout of the model: gpus = tensor x context x pipeline x data."""
 
     tensor: int = Field(1, ge=1, le=_MOST, description="Tensor parallelism (TP): GPUs that share each layer.")
     context: int = Field(1, ge=1, le=_MOST, description="Context parallelism (CP): GPUs that share each sequence.")
@@ -463,7 +463,7 @@ AnyRecompute: TypeAlias = Annotated[
 
 
 class Execution(Model):
-    """How a step is executed; it matters where the step-time model gives its time."""
+    """The execution of a step; it matters where the step-time model gives its time."""
 
     microbatch: Count = Field(1, gt=0, description="Microbatch size in sequences.")
     schedule: Schedule = Field("1f1b", description="Pipeline schedule; 1f1b interleaves model chunks.")
@@ -560,7 +560,7 @@ class Lora(Model):
 
 
 class SoftwareSpec(Model):
-    """What kernels reach of the dense peak by themselves, as benchmarks of kernels publish it."""
+    """The share of the dense peak that kernels reach by themselves, as benchmarks of kernels publish it."""
 
     gemm: Fraction | None = Field(None, gt=0, description="Best large matrix product, at the precision of the step.")
     attention: Fraction | None = Field(
@@ -605,7 +605,7 @@ AnyModel: TypeAlias = Annotated[
 
 
 class JobSpec(Model):
-    """One training job."""
+    """A training job."""
 
     name: str = Field(min_length=1, description="Name of the job; unique in the scenario.")
     gpus: Count = Field(gt=0, description="GPUs that the job asks for; a whole number of nodes.")
@@ -658,7 +658,7 @@ class JobSpec(Model):
 
     @property
     def lacks(self) -> str:
-        """What the step-time model lacks, in words; empty where it knows all."""
+        """The inputs that the step-time model lacks, in words; empty where it has all."""
         missing = [name for name in ("model", "batch", "parallelism") if getattr(self, name) is None]
         return " and ".join(missing)
 

@@ -1,4 +1,4 @@
-"""What a user may describe of a service: replicas of a model, what is asked of them, and how they recover."""
+"""The description of a service: replicas of a model, its demand, and its recovery."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Speculation(Model):
 
 
 class Demand(Model):
-    """What is asked of the service: Poisson arrivals with laws of lengths, or a trace; replicas get them in turn."""
+    """The demand on the service: Poisson arrivals with laws of lengths, or a trace; replicas get them in turn."""
 
     use: Literal["poisson", "trace"] = Field("poisson", description="Where requests come from.")
     rate: RequestRate | None = Field(None, description="Requests per time of the whole service; not of a trace.")
@@ -124,7 +124,7 @@ class MeasuredPoint(Model):
 
 
 class Overload(Model):
-    """What happens to requests beyond capacity."""
+    """The treatment of requests beyond capacity."""
 
     use: Literal["reject", "queue"] = Field("reject", description="They are turned away at once, or wait.")
     patience: Duration = default("30 s", gt=0, description="Of a queue: how long a client waits before it gives up.")
@@ -141,7 +141,7 @@ class Overload(Model):
 
 
 class Failover(Model):
-    """What becomes of the requests in flight of a replica that failed."""
+    """The fate of the requests in flight of a replica that failed."""
 
     use: Literal["fail", "retry", "migrate", "restore"] = Field(
         "fail",
@@ -158,7 +158,7 @@ class Warm(Model):
 
 
 class ServiceRecovery(Model):
-    """How a replica recovers; presets of the catalog say how long it takes."""
+    """The recovery of a replica; presets of the catalog state its times."""
 
     use: Literal["reload", "shadow", "elastic-experts", "shrink-tensor"] = Field(
         "reload",

@@ -1,4 +1,4 @@
-"""What a user may describe of many jobs: streams of them by law or from a trace, tenants, and partitions.
+"""The description of many jobs: streams of them by law or from a trace, tenants, and partitions.
 
 A stream is a law of arrivals and of what each job is; a trace says the same row by row. Both become `Arrival`.
 """
@@ -248,7 +248,7 @@ AnyStreamWork: TypeAlias = Annotated[
 
 
 class Outcomes(Model):
-    """How jobs end, by weight; those that do not complete end at a uniform point of their work."""
+    """The outcomes of jobs, by weight; those that do not complete end at a uniform point of their work."""
 
     completed: Weight = Field(1.0, description="Do all their work.")
     failed: Weight = Field(0.0, description="End with an error of their own.")
@@ -317,7 +317,7 @@ class Chain(Model):
 
 
 class StreamBase(Model):
-    """What jobs of a stream have, wherever they come from."""
+    """The keys that jobs of a stream have, wherever they come from."""
 
     name: str = Field(min_length=1, description="Name of the stream; unique among streams and jobs.")
     template: str | None = Field(

@@ -1,4 +1,4 @@
-"""What a step costs: time, memory and what it takes to start, as pure functions of a model, a layout and a machine."""
+"""The cost of a step: time, memory and start-up, as pure functions of a model, a layout and a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step runs on: an accelerator by the numbers of its data sheet."""
+"""The hardware of a step: an accelerator by the numbers of its data sheet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 @dataclass(frozen=True, slots=True)
 class NodePower:
-    """What one node draws, accelerators, hosts, NICs and fans together.
+    """The power of a node: accelerators, hosts, NICs and fans together.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class NodePower:
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator.
+    """An accelerator.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Accelerator:
 
 
 class Link(NamedTuple):
-    """What one GPU of a group has for the traffic of that group.
+    """The link that a GPU of a group has for the traffic of that group.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Efficiencies:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """What holds for all accelerators.
+    """The constants of all accelerators.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""What a step is made of: matrix products, attention, element-wise passes and collectives, with the time of each.
+r"""The kernels of a step: matrix products, attention, element-wise passes and collectives, with the time of each.
 
 The times of the kernels of a term add up to the term of `ettrick.sim.steps.time.breakdown`. That model has one
 efficiency for all matrix products, fitted to whole steps; how their time divides among them follows from their sizes:
@@ -47,7 +47,7 @@ TILE = (128, 256)
 
 
 class GemmCurve(NamedTuple):
-    """How matrix products of one precision depend on their size, measured by themselves.
+    """The speed of matrix products of one precision by their size, measured by themselves.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class GemmCurve(NamedTuple):
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """What kernels of an accelerator reach by themselves.
+    """The speed of kernels of an accelerator by themselves.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Benchmarks:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel of the slowest stage, as one GPU runs it.
+    """A kernel of the slowest stage, as one GPU runs it.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Kernel:
 
     @property
     def step_time(self) -> float:
-        """What all calls add to a step [s]."""
+        """The time that all calls add to a step [s]."""
         return self.count * self.time
 
     @property

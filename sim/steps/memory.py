@@ -1,4 +1,4 @@
-"""What a GPU has to hold: parameters and their state, activations in flight, and what makes them fit.
+"""The memory of a GPU: parameters and their state, activations in flight, and the ways to make them fit.
 
 `activations` is the inventory of a layer. Where element-wise operations are not *fused*, queries and keys count before
 and after their rotation, and the gate before and after its activation. What goes into a matrix product is kept as the
@@ -153,7 +153,7 @@ def checkpoint_size(shape: ModelShape) -> float:
 
 
 class PipelineStage(NamedTuple):
-    """One stage of a pipeline: its layers, microbatches in flight, and whether it has embedding and logits."""
+    """A stage of a pipeline: its layers, microbatches in flight, and whether it has embedding and logits."""
 
     layers: float
     flight: float

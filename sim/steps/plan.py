@@ -1,4 +1,4 @@
-"""What a job's step comes to: its time and where it goes, memory, model FLOP utilisation, and how sure that is."""
+"""The result of the step model: time and its parts, memory, model FLOP utilisation, and uncertainty."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FAR = 3.0
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One step of one job, healthy or not.
+    """A step of a job, healthy or not.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class StepPlan:
 
     @cached_property
     def breakdown(self) -> Breakdown:
-        """Where the time of a healthy step goes [s]."""
+        """The parts of the time of a healthy step [s]."""
         return self._scaled(breakdown(self.work, self.machine))
 
     @cached_property
@@ -91,12 +91,12 @@ class StepPlan:
 
     @cached_property
     def memory(self) -> MemoryUse:
-        """What the fullest GPU holds [B]."""
+        """The memory of the fullest GPU [B]."""
         return memory_use(self.work)
 
     @property
     def crowding(self) -> float:
-        """What the fullest GPU holds over what it has [-]."""
+        """The memory of the fullest GPU over its capacity [-]."""
         return self.memory.total / self.machine.chip.memory
 
     def impaired(self, state: Impairment) -> Breakdown:
@@ -157,7 +157,7 @@ _MODULES: tuple[tuple[Module, ...], ...] = (("norm",), ("activation",))
 
 
 class Bounds(NamedTuple):
-    """What layouts are looked at.
+    """The bounds of the search for layouts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a cluster draws: from what its GPUs did to the power of nodes, switches and the whole facility."""
+"""The power of a cluster: from the activity of its GPUs to nodes, switches and the whole facility."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PowerState(NamedTuple):
-    """How much of a node is at work.
+    """The activity of a node.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ STATE_OF_BUCKET: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Facility:
-    """What draws power.
+    """The consumers of power of a facility.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Facility:
 
     @property
     def network(self) -> float:
-        """What all switches draw [W]."""
+        """The power of all switches [W]."""
         return self.switches * self.switch
 
 
@@ -184,7 +184,7 @@ def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0
 
 IDLE_BOARD = 75 / 700
 
-"""What a board draws without work, over its power [-]."""
+"""The power of a board without work, over its full power [-]."""
 
 _CAPPED = (0.0, 0.2, 0.52, 0.84, 1.0), (0.0, 0.320, 0.821, 0.966, 1.0)
 

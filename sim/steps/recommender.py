@@ -1,4 +1,4 @@
-"""What a step of a recommender costs: lookups in tables of embeddings, their exchange, and the layers above them.
+"""The cost of a step of a recommender: lookups in tables of embeddings, their exchange, and the layers above them.
 
 A pair of a user and an item looks up rows of every table; those of a table are added up. The sums make a vector x0,
 with what a perceptron makes of dense features. Cross layers follow, x' = x0 (W V x + b) + x with V of low rank, and a

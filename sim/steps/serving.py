@@ -1,4 +1,4 @@
-"""What inference costs: time per output token, prefill, room for keys and values, batch, power, as a closed form.
+"""The cost of inference: time per output token, prefill, room for keys and values, batch, power, as a closed form.
 
 Symbols: L layers, h width, t ranks that share the attention of a sequence (tensor parallelism), d ranks that have
 sequences of their own (data-parallel attention), n = t d ranks of a pipeline stage, p stages, B sequences decoded
@@ -33,7 +33,7 @@ BYTES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "n
 """Bytes of a weight, the scales of its block included [B]."""
 
 IDLE_GPU = 0.1
-"""What a GPU without work draws over the power of its board; assumed [-]."""
+"""The power of a GPU without work over that of the board; assumed [-]."""
 
 _SIXTEEN = 2.0
 """Bytes of a number at 16 bits [B]."""
@@ -156,7 +156,7 @@ class ServingConstants:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One copy of a served model, and what it runs on.
+    """A replica of a served model, and its hardware.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class Replica:
 
     @property
     def gpus(self) -> int:
-        """GPUs [-]."""
+        """Ranks of all stages together [-]."""
         return self.tensor * self.data * self.pipeline
 
     @property
@@ -274,7 +274,7 @@ class Replica:
 
 
 class Requests(NamedTuple):
-    """What requests ask for, on average.
+    """The mean sizes of requests.
 
     Parameters
     ----------

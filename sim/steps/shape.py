@@ -173,7 +173,7 @@ class ModelShape:
 
     @cached_property
     def head_width(self) -> float:
-        """Width of a head [-]."""
+        """Width as stated, or hidden state over heads [-]."""
         return self.head or self.hidden / self.heads
 
     def _mean(self, plain: float, recurrent: float) -> float:

@@ -289,7 +289,7 @@ def all_to_all(work: Workload, links: Links, constants: Constants) -> float:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a step runs on.
+    """The machine of a step.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class Machine:
 
 
 class Breakdown(NamedTuple):
-    """Where the time of a step goes on its critical path [s]; the sum is the step.
+    """The parts of the time of a step on its critical path [s]; the sum is the step.
 
     Parameters
     ----------
@@ -575,7 +575,7 @@ _EXCHANGES = ("tensor", "context", "expert", "pipeline", "data")
 
 @dataclass(frozen=True, slots=True)
 class Impairment:
-    """What is wrong with a job.
+    """The impairment of a job.
 
     Parameters
     ----------

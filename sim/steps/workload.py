@@ -1,4 +1,4 @@
-"""What one step is asked to do: a model, a batch, and how both are spread over GPUs."""
+"""The work of a step: a model, a batch, and how both are spread over GPUs."""
 
 from __future__ import annotations
 
@@ -82,9 +82,10 @@ Module: TypeAlias = Literal[
 
 MODULES: tuple[Module, ...] = get_args(Module)
 
-"""What the backward pass can compute again by itself: the core of attention, what norms return, the activation of the
-feed-forward part, what latent attention expands, tokens sorted by expert; the whole feed-forward part of layers without
-experts, of the shared experts, of the others."""
+"""The modules that the backward pass can compute again by themselves: the core of attention, what norms return, the
+activation of the feed-forward part, what latent attention expands, tokens sorted by expert; the whole feed-forward part
+of layers without experts, of the shared experts, of the others.
+"""
 
 CHEAP: tuple[Module, ...] = ("attention", "norm", "activation", "up_projection", "dispatch")
 
@@ -110,7 +111,7 @@ STATE_BYTES: dict[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0}
 
 @dataclass(frozen=True)
 class Workload:
-    """One optimizer step of one job.
+    """An optimizer step of a job.
 
     Parameters
     ----------
@@ -228,7 +229,7 @@ class Workload:
 
     @cached_property
     def copied_heads(self) -> float:
-        """How often each key head is there, because more ranks attend with it than there are key heads [-]."""
+        """The number of copies of each key head, because more ranks attend with it than there are key heads [-]."""
         return max(1.0, self.tensor * self.ulysses / self.shape.kv_heads) if self.ulysses > 1 else 1.0
 
     @cached_property
@@ -333,7 +334,7 @@ class Workload:
 
 
 class LayoutViolation(NamedTuple):
-    """Why a layout cannot be: which of the workload's sizes is wrong, and the rule with the nearest valid values."""
+    """An impossible layout: the size of the workload that is wrong, and the rule with the nearest valid values."""
 
     size: str
     rule: str

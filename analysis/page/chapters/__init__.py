@@ -1,1 +1,1 @@
-"""What is stated of results: one subject a file."""
+"""The chapters of reports: one subject a file."""

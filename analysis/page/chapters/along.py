@@ -181,7 +181,7 @@ _TIMES, _BARE, _HOURS = NumberFormat("times"), NumberFormat(""), NumberFormat("h
 
 
 class _Need(NamedTuple):
-    """What one line takes."""
+    """The condition that a line crosses."""
 
     position: int  # of the line
     line: typed.ConditionLine
@@ -191,12 +191,12 @@ class _Need(NamedTuple):
 
     @property
     def keys(self) -> tuple[str | int, ...]:
-        """Where the crossing stands in the answer."""
+        """The place of the crossing in the answer."""
         return "lines", self.position, "crossings", self.crossing or 0
 
     @property
     def hardness(self) -> tuple[int, float]:
-        """What the line takes, to be compared with others."""
+        """The hardness of the condition of the line, to be compared with others."""
         if self.crossing is None:
             return (0 if self.holds else 2), 0.0
         at = self.line.crossings[self.crossing].at
@@ -598,7 +598,7 @@ _MOSTLY = 2 / 3
 
 
 class _Change(NamedTuple):
-    """What the axis does along one line, from its first value to its last."""
+    """The change along one line of an axis, from its first value to its last."""
 
     line: typed.TrendLine
     whole: typed.TrendStep

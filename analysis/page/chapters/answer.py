@@ -1,4 +1,4 @@
-"""One answer of a study: its numbers with their places, what its axes and values are called, and its pictures."""
+"""An answer of a study: its numbers with their places, the names of its axes and values, and its pictures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _FEWEST_FIRM = 10
 
 
 class AnswerText(NamedTuple):
-    """One answer."""
+    """A sentence that answers a question, a short form for the title of its picture, and the cells it speaks of."""
 
     answer: Words  # a sentence for who decides
     title: Words  # the same in short: what the picture says
@@ -197,7 +197,7 @@ class AnsweredQuestion(Generic[_Data]):
 
     @property
     def content(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """The question as the study states it."""
         answer = self.document.answers[self.position]
         return {"use": answer.use, **(answer.model_extra or {})}
 
@@ -213,7 +213,7 @@ class AnsweredQuestion(Generic[_Data]):
 
     @property
     def metric(self) -> str:
-        """What it is about; of several metrics the first."""
+        """The metric of the question; of several the first."""
         name = self.data.get("metric") or (self.data.get("metrics") or self.document.metrics)[0]
         return str(name)
 
@@ -224,7 +224,7 @@ class AnsweredQuestion(Generic[_Data]):
 
     @property
     def most(self) -> str:
-        """What the best is: ``highest`` or ``lowest``."""
+        """The direction of the best: ``highest`` or ``lowest``."""
         return "lowest" if self.is_lowest else "highest"
 
     def is_lowest_best(self, metric: str) -> bool:
@@ -247,7 +247,7 @@ class AnsweredQuestion(Generic[_Data]):
 
     @functools.cached_property
     def form(self) -> NumberFormat:
-        """How the metric is stated."""
+        """The format of the metric."""
         return self.form_of(self.metric)
 
     def form_of(self, metric: str) -> NumberFormat:

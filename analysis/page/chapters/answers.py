@@ -378,7 +378,7 @@ def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
 
 
 class _ValueChange(NamedTuple):
-    """What a value of the axis changes: the position of its line, its label, and how much."""
+    """The effect of a value of the axis: the position of its line, its label, and the change."""
 
     position: int
     label: str
@@ -614,7 +614,7 @@ def _sensitivity_table(question: Asked[typed.SensitivityAnswer]) -> TableBlock |
 
 
 class AnswerKind(NamedTuple):
-    """How the answers to one kind of question are stated: in words, as a table of all of it, and as a picture."""
+    """The statement of answers to a kind of question: in words, as a table of all of it, and as a picture."""
 
     lead: Callable[[Asked[Any]], AnswerText | None]  # ``None`` where there is nothing to say
     table: Callable[[Asked[Any]], TableBlock | None]
@@ -630,7 +630,7 @@ ANSWERS = {
     "threshold": AnswerKind(along.threshold, along.threshold_table, along.threshold_picture),
     "trend": AnswerKind(along.trend, along.trend_table, lambda question: curves(question, question.answer.along)),
 }
-"""Of each kind in `ettrick.analysis.study.model.QUESTIONS`."""
+"""The texts, tables and pictures of each kind in `ettrick.analysis.study.model.QUESTIONS`."""
 
 
 def _answer_text(question: Asked[Any]) -> AnswerText | None:

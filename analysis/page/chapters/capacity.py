@@ -1,4 +1,4 @@
-"""How many nodes are missing at once, beside what independent nodes would do."""
+"""The number of nodes that are missing at once, beside that of independent nodes."""
 
 from __future__ import annotations
 

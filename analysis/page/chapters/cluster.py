@@ -736,7 +736,7 @@ def format_layouts(content: explained.LayoutsDocument) -> str:
 
 
 def _layouts_table(rows: Sequence[explained.LayoutRow], sort: Sort, note: str) -> TableBlock:
-    """Return the layouts as a table."""
+    """Return the rows of layouts with their ranks, step, memory and goodput."""
 
     def differs(name: str) -> bool:
         return len({getattr(row, name) for row in rows}) > 1

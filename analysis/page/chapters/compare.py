@@ -94,7 +94,7 @@ class _Contest:
 
     @property
     def rival(self) -> str:
-        """Of two or more, the best variant other than the first one."""
+        """The best variant other than the first one."""
         best, *rest = self.document.order
         return rest[0] if best == self.first else best
 
@@ -645,7 +645,7 @@ _SEEN = 0.01  # part of the largest step below which a step is put together with
 
 
 class BridgeStep(NamedTuple):
-    """What a bucket contributes to the change of ETTR."""
+    """The contribution of a bucket to the change of ETTR."""
 
     bucket: str  # its key
     # before, after: its share of the requested GPU-time in either scenario [-]
@@ -656,12 +656,12 @@ class BridgeStep(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the step."""
         return bucket_label(self.bucket)
 
     @property
     def gain(self) -> float:
-        """What ETTR gains by it [-]."""
+        """The gain of ETTR by the step [-]."""
         return self.before - self.after
 
 

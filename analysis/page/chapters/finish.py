@@ -1,4 +1,4 @@
-"""When the runs of a study were finished, and the share of them that was by each date."""
+"""The times at which the runs of a study were finished, and the share of runs finished by each date."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METRIC = "time_to_work"
 
 
 class Sample(NamedTuple):
-    """When runs were finished."""
+    """A sample of finishing times."""
 
     name: str  # what the curve is called
     times: tuple[float, ...]  # time from arrival to the end of the work, of those that were finished [s], ascending

@@ -444,7 +444,7 @@ class _Fleet(NamedTuple):
 
     @property
     def fleet(self) -> FleetSummary:
-        """What its streams came to."""
+        """The results of the streams."""
         return self.document.fleet
 
     def of_size(self, size: int) -> GroupSummary:

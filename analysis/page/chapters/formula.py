@@ -1,4 +1,4 @@
-"""What a formula says of named jobs, beside what was simulated; `explain` shows it too."""
+"""The closed form of named jobs beside the simulation; `explain` shows it too."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 class InputValue(NamedTuple):
-    """One value."""
+    """A number of the scenario in words, with its basis and its source."""
 
     path: str  # where the scenario has it; a name in words where it comes with something that the scenario names
     what: str  # what it says

@@ -232,7 +232,7 @@ class Losses(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """What rows are called; causes that would look alike by their keys."""
+        """The names of rows; causes that would look alike by their keys."""
         shown = ["other causes" if cause is None else cause_name(cause) for cause in self.causes]
         return [
             f"“{cause}”" if cause not in (None, NO_FAILURE) and shown.count(name) > 1 else name

@@ -167,7 +167,7 @@ class _Optimum:
 
     @property
     def extent(self) -> str:
-        """What was not evaluated, as the start of the sentence with the answer; ``T`` where all was."""
+        """The part that was not evaluated, as the start of the sentence with the answer; ``T`` where all was."""
         content = self.content
         count, beside = len(content.trials), len(content.neighbours)
         if content.combinations is None and len(content.axes) == 1:

@@ -83,7 +83,7 @@ class _Run(NamedTuple):
 
     @property
     def main_loss(self) -> str:
-        """What most time is lost to, as the start of a sentence."""
+        """The largest loss, as the start of a sentence."""
         where = bucket_words(self.losses[0][0])
         return f"Most of what is lost goes to {where}" if self.has_one_main_loss else f"The largest loss is {where}"
 

@@ -37,7 +37,7 @@ _GPUS = "jobs.0.gpus"
 
 
 class AtSize(NamedTuple):
-    """What a formula says of a size; ``None`` where it says nothing."""
+    """The closed form at a size; ``None`` where it says nothing."""
 
     gpus: int  # GPUs of the first job [-]
     # mtti, mtti_faster: running time between interruptions [s], with hardware failures in proportion to the GPUs, and
@@ -350,7 +350,7 @@ _DATA = Path(__file__).parents[1] / "measured.yaml"
 
 
 class PublishedPoint(NamedTuple):
-    """One published value."""
+    """A published value."""
 
     name: str  # whose job it was
     gpus: int  # its size [-]
@@ -365,7 +365,7 @@ class PublishedPoint(NamedTuple):
 
     @property
     def remarks(self) -> str:
-        """How it is known, and what to know of it."""
+        """The source of the value, and remarks on it."""
         return "; ".join(filter(None, (BASES[self.basis], self.note, self.doubt)))
 
 

@@ -1,4 +1,4 @@
-"""What matters: the inputs of a study, by how much and of which variance; causes and knobs of a scenario.
+"""The inputs that matter: their effects and their shares of the variance; causes and knobs of a scenario.
 
 `opening`, `section`, `variance_section` and `format_sensitivity` are about a study, `format_worth` about a scenario.
 """
@@ -182,7 +182,7 @@ def _swing_of(swing: SwingAnswer, center: str) -> SwingSummary:
 
 
 class _Move(NamedTuple):
-    """What one value of an input changes: the input, the value and the centre, and the change."""
+    """The effect of a value of an input: the input, the value and the centre, and the change."""
 
     title: str
     label: str
@@ -205,17 +205,17 @@ class _Effects:
 
     @functools.cached_property
     def metric(self) -> MetricFormat:
-        """How the metric and its changes are shown in pictures and tables."""
+        """The format of the metric and its changes in pictures and tables."""
         return shown(self.content.metric, [self.content.center.mean], self.currency)
 
     @functools.cached_property
     def form(self) -> NumberFormat:
-        """How the metric is worded in sentences."""
+        """The words of the metric in sentences."""
         return people_form(self.content.metric, [self.content.center.mean], self.currency)
 
     @functools.cached_property
     def moves(self) -> list[list[_Move]]:
-        """Of each input what its values change, as far as that is known."""
+        """The known effects of the values of each input."""
         moves: list[list[_Move]] = []
         for row, swing in enumerate(self.content.tornado or ()):
             moves.append([])
@@ -231,7 +231,7 @@ class _Effects:
 
     @functools.cached_property
     def largest(self) -> list[_Move]:
-        """Of each input the value that changes most, a resolved one if there is one; the largest first."""
+        """The value of each input that changes most, a resolved one if there is one; the largest first."""
         moved = [moves for moves in self.moves if moves]
         tops = [max(moves, key=lambda move: (move.difference.resolved, abs(move.difference.mean))) for moves in moved]
         return sorted(tops, key=lambda move: -abs(move.difference.mean))

@@ -1,4 +1,4 @@
-"""What drives the answer of a study: other answers, phases, the input that matters most, lost time, and a formula."""
+"""The drivers of the answer of a study: other answers, phases, the largest input, lost time, and a formula."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def _is_resolved(change: SourcedEstimate) -> bool:
 
 
 class _AxisStep(NamedTuple):
-    """What another value of an axis changes: its label, the change, and the cell that has it."""
+    """The effect of another value of an axis: its label, the change, and the cell that has it."""
 
     axis: str
     label: str

@@ -1,4 +1,4 @@
-"""What `ettrick topology` prints: topologies, what one is made of, and where jobs sit in it."""
+"""The text of `ettrick topology`: topologies, the parts of a topology, and the places of jobs in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Ettrick compares with published values, theory and other programs."""
+"""The comparison of Ettrick with published values, theory and other programs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ CHARTS: dict[type, Callable[[Any], Figure]] = {
     data.Waterfall: rows.draw_waterfall,
     Topology: cluster.draw_topology,
 }
-"""How each kind of picture is drawn, by the type of its data."""
+"""The drawing function of each kind of picture, by the type of its data."""
 
 
 def draw(chart: Any, width: float = WIDTH) -> Figure:

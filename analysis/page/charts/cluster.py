@@ -149,7 +149,7 @@ _DOMAINS = {
 
 
 class _TierRow(NamedTuple):
-    """One tier: where its vertices are, in the order of their numbers [in]."""
+    """A tier: the places of its vertices, in the order of their numbers [in]."""
 
     x: NDArray[np.float64]
     y: float

@@ -1,4 +1,4 @@
-"""What the pictures of reports show, as plain data: no matplotlib in here.
+"""The pictures of reports as plain data: no matplotlib in here.
 
 Numbers are in the units that the reader sees, and ``unit`` says which: ``%``, ``GPU-hours``, ``days``. ``None`` stands
 for what the data do not support. A title is an assertion, not the name of an axis.
@@ -146,7 +146,7 @@ class FrontChart(NamedTuple):
 
 
 class WaterfallStep(NamedTuple):
-    """One step of a waterfall: what it is called, its signed size, and its 95 % interval."""
+    """A step of a waterfall: its name, its signed size, and its 95 % interval."""
 
     name: str
     amount: float
@@ -255,7 +255,7 @@ class StackPart(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """One bar that is made of parts: a step, or what the variance comes from."""
+    """A bar of parts: a step, or the sources of the variance."""
 
     title: str
     unit: str
@@ -306,7 +306,7 @@ class TornadoBar(NamedTuple):
 
 
 class TornadoChart(NamedTuple):
-    """What each input alone does, the largest first; changes are from `center`, which is named too."""
+    """The effect of each input alone, the largest first; changes are from `center`, which is named too."""
 
     title: str
     unit: str

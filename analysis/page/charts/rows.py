@@ -81,7 +81,7 @@ class _RowBar(NamedTuple):
 
     @property
     def spots(self) -> list[float]:
-        """Where the bar and its interval are."""
+        """The places of the bar and its interval."""
         return numbers_in([self.start, self.end], [self.span])
 
 
@@ -365,7 +365,7 @@ def draw_heat_map(chart: HeatMap) -> Figure:
 
 
 class _Cells(NamedTuple):
-    """How cells are written: their texts in lines, the size of type [pt], width and height of a cell [in]."""
+    """The layout of cells: their texts in lines, the size of type [pt], width and height of a cell [in]."""
 
     texts: list[list[str]]
     size: float

@@ -1,1 +1,1 @@
-"""What a report can be written as."""
+"""The formats of a report."""

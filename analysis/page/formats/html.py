@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: no network, no fonts, no scripts from elsewhere."""
+"""The report as an HTML file that needs nothing else: no network, no fonts, no scripts from elsewhere."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def write(sections: Iterable[Section], *, width: int | None = None, otherwise: i
 
 
 class _Sheet:
-    """What is written for a reader.
+    """The text under construction for a reader.
 
     Where nobody says how many columns there are, sentences are not broken, so that other programs find them whole.
     """

@@ -132,7 +132,7 @@ class Curve:
 
 
 class AxisPoint(NamedTuple):
-    """One value of an axis, and what a metric is there."""
+    """A value of an axis, and a metric there."""
 
     label: str
     number: float
@@ -228,7 +228,7 @@ def _band(drawn: np.ndarray, curve: Curve, level: float, crossing: Crossing) -> 
 
 
 class Trend(Question):
-    """What a numeric axis does to a metric, for every combination of the other axes."""
+    """The trend of a metric along a numeric axis, for every combination of the other axes."""
 
     use: Literal["trend"] = "trend"
     metric: str = METRIC
@@ -308,7 +308,7 @@ def _sign(start: AxisPoint, end: AxisPoint, metric: str, form: NumberFormat) -> 
 
 
 class Threshold(Question):
-    """Where a metric passes a value along a numeric axis, for every combination of the other axes."""
+    """The value of a numeric axis at which a metric passes a bound, for every combination of the other axes."""
 
     use: Literal["threshold"] = "threshold"
     metric: str = METRIC
@@ -412,7 +412,7 @@ class Threshold(Question):
 
 
 class _Stage(NamedTuple):
-    """One value of the axis: who is best there of those that compete.
+    """A value of the axis: the best there of those that compete.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ class _Stage(NamedTuple):
 
 
 class Crossover(Question):
-    """Which value of one axis is best along another, and where another one becomes the best."""
+    """The best value of one axis along another, and the places where it changes."""
 
     use: Literal["crossover"] = "crossover"
     metric: str = METRIC

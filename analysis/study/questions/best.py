@@ -1,4 +1,4 @@
-"""Which combination is best, and which others may be; the front of several aims; differences from one value."""
+"""The best combination, and others that may be; the front of several aims; differences from one value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Best(Question):
-    """Which combination is best, and which others may be: alone, or for each value of some axes."""
+    """The best combination, and others that may be: alone, or for each value of some axes."""
 
     use: Literal["best"] = "best"
     metric: str = METRIC
@@ -260,7 +260,7 @@ class _Rivals:
 
 
 class Pareto(Question):
-    """Which combinations no other one is better than in two or three aims at once."""
+    """The combinations that no other one beats in two or three aims at once."""
 
     use: Literal["pareto"] = "pareto"
     aims: tuple[str, ...] = Field(alias="metrics", min_length=1, max_length=3, description="The metrics.")
@@ -351,7 +351,7 @@ def samples_of(replications: Mapping[int, Sequence[Sequence[Ratio]]]) -> dict[in
 
 
 class Compare(Question):
-    """What each value of an axis changes, compared with one of them, on the same failures."""
+    """The effect of each value of an axis, compared with one of them, on the same failures."""
 
     use: Literal["compare"] = "compare"
     metric: str = METRIC

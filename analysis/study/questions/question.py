@@ -1,4 +1,4 @@
-"""What every question has: what it is about, and the answer that a table of results gives."""
+"""The common part of questions: their subject, and the answer that a table of results gives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What the results say to a question.
+    """The answer of the results to a question.
 
     Parameters
     ----------

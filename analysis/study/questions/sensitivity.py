@@ -1,4 +1,4 @@
-"""Which axis moves a metric most: one at a time, and by the variance that each brings."""
+"""The axis that moves a metric most: one at a time, and by shares of the variance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sensitivity(Question):
-    """Which axis moves a metric most; for the designs one-at-a-time and saltelli."""
+    """The axis that moves a metric most; for the designs one-at-a-time and saltelli."""
 
     use: Literal["sensitivity"] = "sensitivity"
     metric: str = METRIC

@@ -1,4 +1,4 @@
-"""How much of the variance of a metric each axis brings, and how much is run-to-run variability.
+"""The share of each axis in the variance of a metric, and that of run-to-run variability.
 
 Points x and replications w are crossed, and every point meets the same failures, so that
 
@@ -102,7 +102,7 @@ LEAST = 4
 
 
 class SobolLayout(NamedTuple):
-    """What one metric comes to at every point and in every replication.
+    """A metric at every point and in every replication.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ class VarianceComponents(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """What brings the variance of a metric.
+    """The shares of axes in the variance of a metric.
 
     Parameters
     ----------

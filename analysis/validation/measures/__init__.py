@@ -1,4 +1,4 @@
-"""What makes our value of a row, by the name that rows call it.
+"""The functions that compute our value of a row, by the name that rows call it.
 
 A measure is a public function ``measure(lab, replications, **arguments) -> Estimate`` of one of these files.
 """

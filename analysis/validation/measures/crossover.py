@@ -1,4 +1,4 @@
-r"""When replicas that leave one by one pay: the reconfiguration time at which a restart in place does as well.
+r"""The break-even of replicas that leave one by one: the reconfiguration time at which a restart in place does as well.
 
 A node fails. A job that *restarts* loses, with all its GPUs, the restart u, the restore r and the work since the last
 durable checkpoint: half of an interval tau and of a write b, and the drain w, on average. A job of R *elastic* replicas
@@ -42,7 +42,7 @@ _SPARES = 16
 
 @dataclass(frozen=True)
 class Rivals:
-    """One job on one cluster, run in two ways: its replicas leave one by one, or all of it restarts in place.
+    """A job on a cluster, run in two ways: its replicas leave one by one, or all of it restarts in place.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Rivals:
 
     @property
     def restart_cost(self) -> float:
-        """What a failure of a node costs the job that restarts, to first order and without its detection [s]."""
+        """The cost of a failure of a node to the job that restarts, to first order and without its detection [s]."""
         return self.restart + self.restore + (self.stepping + self.write) / 2 + self.drain
 
     def elastic_cost(self, reconfigure: float) -> float:

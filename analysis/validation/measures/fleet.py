@@ -156,7 +156,7 @@ def gang_saturation(
 
 
 _LONGER = 60
-"""How much more time a plain recursion has than the engine."""
+"""The factor of the time of a plain recursion over that of the engine."""
 
 
 def _two_levels(prepared: Prepared, replication: int) -> list[FloatArray]:

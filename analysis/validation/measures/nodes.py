@@ -157,7 +157,7 @@ _LEAF_RATE = 0.08 / (365.25 * DAY)
 """Failures of one leaf switch [1/s], as in the scenario."""
 
 _LEAF_OUT = 8 * HOUR
-"""How long it is out [s], as in the scenario."""
+"""The outage of the leaf switch [s], as in the scenario."""
 
 
 def leaf_switches(

@@ -34,7 +34,7 @@ HOST, SOFTWARE = 0, 1
 
 
 class GroupPhase(NamedTuple):
-    """What a group did, without regard to why: its bucket by name, and when [s]; `smaller` with replicas away."""
+    """A phase of a group, without regard to why: its bucket by name, and its time [s]; `smaller` with replicas away."""
 
     bucket: str
     start: float
@@ -96,7 +96,7 @@ _APART = 10_000.0
 """Time between two failures that have nothing to do with each other [s]."""
 
 _FAILURES = 300
-"""Of a replication in which they come one by one [-]."""
+"""The failures of a replication in which they come one by one [-]."""
 
 
 def slurm(lab: ScenarioRunner, replications: int, bucket: str, statistic: str) -> MeasuredQuantity:

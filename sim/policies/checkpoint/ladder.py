@@ -258,7 +258,7 @@ class MultiLevelCheckpoint:
 
     @cached_property
     def _drains(self) -> tuple[float, ...]:
-        """How long each store takes to complete a checkpoint, after the stop [s]."""
+        """The time that each store takes to complete a checkpoint, after the stop [s]."""
         return tuple(rung.drain for rung in self.stores)
 
     @cached_property
@@ -273,7 +273,7 @@ class MultiLevelCheckpoint:
 
     @property
     def stall(self) -> float:
-        """How long stepping stops for a save to the remote store [s]."""
+        """The time for which stepping stops for a save to the remote store [s]."""
         return self.stores[0].stall
 
     @property
@@ -293,7 +293,7 @@ class MultiLevelCheckpoint:
 
     @property
     def transfer(self) -> tuple[float, float]:
-        """Of a remote restore, what the nodes take to read at their own bandwidth, and the store to give it [s]."""
+        """The time that the nodes take to read a remote restore by themselves, and the time of the store [s]."""
         return self.stores[0].transfer
 
     @property

@@ -54,7 +54,7 @@ class Periodic(NamedTuple):
 
     @property
     def minds_nodes(self) -> bool:
-        """What is outside the nodes survives whatever happens to them."""
+        """Stores outside the nodes survive whatever happens to the nodes."""
         return False
 
     @property

@@ -226,7 +226,7 @@ StoreName: TypeAlias = Literal["peer", "host", "peer-host", "disk", "remote"]
 
 
 class StorePlan(NamedTuple):
-    """One store of a ladder, in numbers.
+    """A store of a ladder, in numbers.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ class RestoreSource(NamedTuple):
 
 
 class RestoreCost(NamedTuple):
-    """How a step is read: the time of the slowest node [s], its store, and all stores that are read."""
+    """The cost of a restore: the time of the slowest node [s], its store, and all stores that are read."""
 
     seconds: float
     store: StoreName

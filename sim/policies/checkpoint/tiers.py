@@ -69,7 +69,7 @@ class StoreTimes(NamedTuple):
 
 
 class Tier(Model):
-    """One store of checkpoints: what survives in it, how often it is saved to, and how long that takes."""
+    """A store of checkpoints: the faults that it survives, its interval, and the times of its saves."""
 
     store: StoreName = Field(
         "remote",

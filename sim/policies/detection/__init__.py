@@ -8,4 +8,4 @@ __all__ = ["DETECTIONS", "Latency", "Observers"]
 
 DETECTIONS = {"latency": Latency, "observers": Observers}
 
-"""One latency for each kind of fault, or observers that each cover some classes of them."""
+"""Detection by a latency for each kind of fault, or by observers that each cover some classes of them."""

@@ -1,4 +1,4 @@
-"""Who notices a fault, and when: the earliest of those who watch and cover it.
+"""The race of detectors: the earliest of those that watch and cover a fault notices it.
 
 Observer i covers a fault with the probability c_i and then needs a time of its law F_i, independent of the others. The
 fault is noticed at T = min T_i over those that cover it, so that P(T > t) = prod_i (1 - c_i F_i(t)). What none of them
@@ -40,7 +40,7 @@ _NODES = 24
 
 
 class Detector(NamedTuple):
-    """Who watches: covers a fault with a probability `coverage` [-], and notices it after a time of `law`."""
+    """A detector: covers a fault with a probability `coverage` [-], and notices it after a time of `law`."""
 
     name: str
     coverage: float
@@ -78,7 +78,7 @@ class DetectionRace:
     fixed: float | None = field(init=False, repr=False, compare=False)
     """The time [s], if it needs no random number; infinite if undetected."""
     contenders: tuple[DetectorDraw, ...] = field(init=False, repr=False, compare=False)
-    """Who can be the first, by the least possible time."""
+    """The detectors that can be the first, by the least possible time."""
 
     def __post_init__(self) -> None:
         """Put those who can be the first in order."""

@@ -1,4 +1,4 @@
-"""What the strategies of this folder have in common: one factor for all their times, and how a job starts."""
+"""The common part of the strategies of this folder: one factor for all their times, and the start of a job."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _check_numbers(step: Step, job: JobView) -> None:
 
 
 class Absence(NamedTuple):
-    """What a closed form has to know of replicas that leave and rejoin.
+    """Replicas that leave and rejoin, as a closed form needs them.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class RecoveryStrategy(Strategy, ABC):
 
     @property
     def restores(self) -> frozenset[Keeps]:
-        """What its restores from checkpoints keep of the nodes; empty where it does not say."""
+        """The state that its restores from checkpoints keep of the nodes; empty where it does not say."""
         return frozenset()
 
     @property
@@ -181,7 +181,7 @@ class RecoveryStrategy(Strategy, ABC):
 
     @property
     def exposures(self) -> frozenset[Exposure]:
-        """How its phases are exposed to failures, as far as it says so."""
+        """The exposure of its phases to failures, as far as it says so."""
         return frozenset()
 
     @property
@@ -191,7 +191,7 @@ class RecoveryStrategy(Strategy, ABC):
 
     @property
     def no_formula(self) -> str:
-        """Why no closed form describes the strategy; nothing where one does."""
+        """The reason why no closed form describes the strategy; nothing where one does."""
         return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
 
     def returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
@@ -261,12 +261,12 @@ class InPlace(RecoveryStrategy, ABC):
 
     @property
     def restores(self) -> frozenset[Keeps]:
-        """It restarts on its nodes, with new processes."""
+        """The restores keep the nodes: the job restarts on them with new processes."""
         return frozenset({"hosts"})
 
     @property
     def exposures(self) -> frozenset[Exposure]:
-        """How its phases are exposed to failures."""
+        """The exposure of its phases to failures."""
         return frozenset({self.exposed})
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
@@ -316,7 +316,7 @@ class ExpectedFailure(NamedTuple):
 
 
 class SpareWait(NamedTuple):
-    """How a job waits for nodes that are not there, as a closed form knows it.
+    """The wait of a job for spare nodes, as a closed form knows it.
 
     Parameters
     ----------
@@ -352,11 +352,11 @@ class SpareWait(NamedTuple):
 
 QUEUE = ("idle", "spare")
 
-"""Where a job that was requeued takes nodes."""
+"""The pools from which a requeued job takes nodes."""
 
 
 class RestartPhase(NamedTuple):
-    """One of the times that make a restart.
+    """A phase of a restart.
 
     Parameters
     ----------
@@ -400,7 +400,7 @@ class RestartPhase(NamedTuple):
 
 
 class RecoveryPath(NamedTuple):
-    """One recovery.
+    """A recovery of a strategy.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Eviction(Model):
 
 
 class Rung(Model):
-    """One recovery strategy."""
+    """A recovery strategy of the ladder."""
 
     name: str = Field(min_length=1, description="Name: in-process, in-job, requeue, ...")
     keeps: Literal["processes", "hosts", "nothing"] = Field(
@@ -163,7 +163,7 @@ SAME_WORK = 1e-6
 
 
 class LadderMemory(NamedTuple):
-    """What a ladder remembers of a job.
+    """The memory of a ladder about a job.
 
     Parameters
     ----------
@@ -216,17 +216,17 @@ class Ladder(RecoveryStrategy):
 
     @property
     def exposures(self) -> frozenset[Exposure]:
-        """How its phases are exposed to failures, as far as it says so."""
+        """The exposure of its phases to failures, as far as it says so."""
         return exposures(*(phases for rung in self.rungs for phases in (rung.stop, rung.launch)))
 
     @property
     def restores(self) -> frozenset[Keeps]:
-        """What each rung keeps."""
+        """The state that each rung keeps."""
         return frozenset("stores" if rung.keeps == "nothing" else rung.keeps for rung in self.rungs)
 
     @property
     def no_formula(self) -> str:
-        """Why no closed form describes the strategy; nothing where one does."""
+        """The reason why no closed form describes the strategy; nothing where one does."""
         return "with no way left the job has failed for good" if self.gives_up else super().no_formula
 
     def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:

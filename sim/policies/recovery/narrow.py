@@ -79,17 +79,17 @@ class Narrow(RecoveryStrategy):
 
     @property
     def exposures(self) -> frozenset[Exposure]:
-        """How its phases are exposed to failures, as far as it says so."""
+        """The exposure of its phases to failures, as far as it says so."""
         return exposures(self.stop, self.launch)
 
     @property
     def no_formula(self) -> str:
-        """Why no closed form describes the strategy where none does."""
+        """The reason why no closed form describes the strategy where none does."""
         return "the pace is known of domains that are nodes, and of repairs that have a law"
 
     @property
     def paces(self) -> tuple[float, ...]:
-        """What a replica does whose worst domain misses 0, 1, ... GPUs, up to as many as it may [-]."""
+        """The pace of a replica whose worst domain misses 0, 1, ... GPUs, up to as many as it may [-]."""
         fewest = self._least if self.give_up_below is None else self.give_up_below
         return tuple(self._share(self._width(lost)) if lost else 1.0 for lost in range(self.tensor - fewest + 1))
 

@@ -48,7 +48,7 @@ Exposed = Annotated[
     WithJsonSchema({"anyOf": [{"enum": list(get_args(Exposure))}, {"type": "boolean"}]}),
 ]
 
-"""Who can fail in a phase; ``true`` is `both`, ``false`` is `none`."""
+"""The parts that can fail in a phase; ``true`` is `both`, ``false`` is `none`."""
 
 
 Pools = Annotated[
@@ -57,7 +57,7 @@ Pools = Annotated[
 
 
 class Participants(NamedTuple):
-    """Who goes through phases: so many GPUs on so many nodes, of which some join only now [-]."""
+    """The participants of phases: so many GPUs on so many nodes, of which some join only now [-]."""
 
     gpus: float
     nodes: int
@@ -65,7 +65,7 @@ class Participants(NamedTuple):
 
 
 class RecoveryPhase(Model):
-    """One thing that has to happen before a job steps again."""
+    """A phase that must end before a job steps again."""
 
     name: str = Field(min_length=1, description="Name: teardown, container, imports, collectives, ...")
     time: Law = Field(description="How long it takes.")
@@ -118,7 +118,7 @@ class RecoveryPhase(Model):
         return time * self.factor(members)
 
     def mean_seconds(self, members: Participants) -> float:
-        """Return the mean of `seconds`."""
+        """Return the mean over draws; of several participants, that of the slowest."""
         count = self.count(members)
         # The mean of one time is at hand; that of the longest of several is looked up, which costs more.
         usual = self.time.mean_value if count == 1 else longest(self.time, count)
@@ -160,7 +160,7 @@ Phases = Annotated[
 
 Held: TypeAlias = LawModel | tuple[RecoveryPhase, ...]
 
-"""What a field of the type `Phases` holds."""
+"""The value of a field of the type `Phases`."""
 
 
 @functools.lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Restarts(NamedTuple):
-    """What the strategy remembers: how often processes were started again, since the job left the queue which time."""
+    """The memory of the strategy: the restarts of processes since the job left the queue, and how often it left it."""
 
     spent: int = 0
     starts: int = 0
@@ -60,12 +60,12 @@ class RestartSmaller(RecoveryStrategy):
 
     @property
     def exposures(self) -> frozenset[Exposure]:
-        """How its phases are exposed to failures, as far as it says so."""
+        """The exposure of its phases to failures, as far as it says so."""
         return exposures(self.stop, self.launch, self.rejoin, self.start_up)
 
     @property
     def no_formula(self) -> str:
-        """Why no closed form describes the strategy; nothing where one does."""
+        """The reason why no closed form describes the strategy; nothing where one does."""
         return "every absence and every return restarts the others"
 
     def _start(self, job: JobView) -> Plan:

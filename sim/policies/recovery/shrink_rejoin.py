@@ -30,12 +30,12 @@ class Leaving(RecoveryStrategy):
 
     @property
     def exposures(self) -> frozenset[Exposure]:
-        """How its phases are exposed to failures, as far as it says so."""
+        """The exposure of its phases to failures, as far as it says so."""
         return exposures(*self._all)
 
     @property
     def no_formula(self) -> str:
-        """Why no closed form describes the strategy; nothing where one does."""
+        """The reason why no closed form describes the strategy; nothing where one does."""
         return "some phases depend on the fault" if self._by_fault else ""
 
     @property

@@ -31,7 +31,7 @@ _TOO_FEW = ("too_few", "exempt")
 
 
 class Books(NamedTuple):
-    """What passes read and write: the keys of the scheduler, and all that it knows of the cluster."""
+    """The state that passes read and write: the keys of the scheduler, and its view of the cluster."""
 
     keys: Scheduler
     nodes: NodeLedger

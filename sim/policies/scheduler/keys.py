@@ -26,21 +26,21 @@ Weight = Annotated[float, Field(ge=0)]
 
 
 class Age(Model):
-    """What waiting adds to a job's priority."""
+    """The priority that waiting adds to a job."""
 
     weight: Weight = Field(0, description="Priority of a job that has waited for `full`; less in proportion before.")
     full: Duration = default("7 d", gt=0, description="Wait after which it grows no more.")
 
 
 class JobSize(Model):
-    """What its size adds to a job's priority."""
+    """The priority that its size adds to a job."""
 
     weight: Weight = Field(0, description="Priority of a job that takes the whole cluster (`small`: a single GPU).")
     favours: Literal["large", "small"] = Field("large", description="Which jobs it lifts.")
 
 
 class FairShare(Model):
-    """What the past use of its tenant takes from a job's priority: the factor 2^(-use / share) of Slurm."""
+    """The priority that past use of its tenant takes from a job: the factor 2^(-use / share) of Slurm."""
 
     weight: Weight = Field(0, description="Priority of a job whose tenant has used nothing.")
     half_life: Duration = default("7 d", gt=0, description="Time in which past use counts half.")
@@ -96,7 +96,7 @@ class Preempt(Model):
 
 
 class RequeuePolicy(Model):
-    """How a job that lost its nodes enters the queue again."""
+    """The return of a job that lost its nodes to the queue."""
 
     delay: Duration = default("0 s", description="Time until it is eligible.")
     age: Literal["reset", "keep"] = Field("reset", description="Whether its age and place begin anew.")

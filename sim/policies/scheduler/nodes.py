@@ -102,10 +102,10 @@ class PlannerJob:
     size: int = field(init=False)
     """GPUs that it takes."""
     shape: tuple[float, ...] = field(default=(), init=False)
-    """What it asks for: jobs of one shape fit in the same places."""
+    """The shape of its request: jobs of one shape fit in the same places."""
     is_queued: bool = field(default=False, init=False)
     lane: QueueSegment = field(default=_NO_SEGMENT, init=False)
-    """Where it queues, or queued."""
+    """The segment of the queue where it waits, or waited."""
     entry: Entry = field(default=(), init=False)
     start: float = field(default=math.nan, init=False)
     end: float = field(default=math.nan, init=False)
@@ -113,11 +113,11 @@ class PlannerJob:
     share: SharedNode | None = field(default=None, init=False)
     preemptor: PlannerJob | None = field(default=None, init=False)
     named_at: float = field(default=math.nan, init=False)
-    """When it was last named as a victim [s]."""
+    """The time at which it was last named as a victim [s]."""
     is_reclaimed: bool = field(default=False, init=False)
     """Whether it is, or was, stopped for the quota of the preemptor's tenant, and not for the class."""
     victims: dict[PlannerJob, None] = field(default_factory=dict, init=False)
-    """Who is being stopped for it and still runs."""
+    """The victims that are being stopped for it and still run."""
     target: dict[int, int] = field(default_factory=dict, init=False)
     """Nodes of each pool that it will start on when its victims are gone, and those that it has of them."""
     claim: dict[int, int] = field(default_factory=dict, init=False)
@@ -143,7 +143,7 @@ class ExpectedEnds(SortedBlocks):
 
 
 class NodeLedger:
-    """Who has which nodes, and who has claimed those of jobs that are being stopped.
+    """The owners of nodes, and the claims on those of jobs that are being stopped.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who starts now: what the engine asks the scheduler, and tells it.
+"""The planner of starts: the engine's questions to the scheduler, and its reports.
 
 The planner knows what a scheduler knows: sizes, time limits, priorities, what runs and since when. It never sees how
 long a job will really run. It counts nodes by *pool*, the nodes that are alike to it (partitions, domain, maintenance
@@ -120,7 +120,7 @@ class Planner:
 
     @property
     def preemptions(self) -> list[tuple[PlannerJob, list[PlannerJob]]]:
-        """Who is to be stopped for whom, by the last pass."""
+        """The preemptions of the last pass: victims and beneficiaries."""
         return self.preemption.named
 
     def wake(self, now: float) -> float:

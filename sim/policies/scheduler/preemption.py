@@ -82,7 +82,7 @@ class PreemptionRules:
         self.is_on = keys.mode != "none"
         self.running: defaultdict[float, RunningClass] = defaultdict(RunningClass)
         self.named: list[tuple[PlannerJob, list[PlannerJob]]] = []
-        """Who is to be stopped for whom, by the last pass."""
+        """The preemptions of the last pass: victims and beneficiaries."""
 
     def class_of(self, job: PlannerJob) -> float:
         """Return what has to be strictly higher for a job to stop another one."""

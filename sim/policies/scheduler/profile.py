@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 INF = math.inf
 
 Entry: TypeAlias = tuple[Any, ...]
-"""What is kept in order, by its first items."""
+"""An entry of an ordered list, sorted by its first items."""
 
 _BLOCK = 128
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Quota(NamedTuple):
-    """What a tenant may use [GPU]: its own, what it may borrow beside that, and what of its own others may have."""
+    """The quota of a tenant [GPU]: its own, the part it may borrow, and the part of its own that others may have."""
 
     nominal: float = INF
     borrow: float = INF
@@ -27,7 +27,7 @@ class Quota(NamedTuple):
 
 
 class Quotas:
-    """What tenants use of their quotas, and what waiting gangs hold of them.
+    """The use of quotas by tenants, and the part that waiting gangs reserve.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NextPass:
-    """When the next pass is due: after a change, or at a time though nothing happens [s]."""
+    """The time of the next pass: after a change, or at a time though nothing happens [s]."""
 
     __slots__ = ("after_change", "time")
 
@@ -80,7 +80,7 @@ class Reservations:
     def clear(self) -> None:
         """Forget all reservations."""
         self.shadows = [INF] * len(self.nodes.pools)
-        """When the first reservation begins in each pool [s], and how many nodes it does not need then."""
+        """The start of the first reservation in each pool [s], and the number of nodes it does not need then."""
         self.extras = [0] * len(self.nodes.pools)
         self.profiles: list[AvailabilityProfile] = []
         self.planned: list[tuple[float, int, PlannerJob]] = []
