@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ettrick import sim
     from ettrick.sim.cluster import Topology
+    from ettrick.sim.cluster.degraded import ReachabilityChange
     from ettrick.sim.engine.holders import Job
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.failures import FailureTrace
@@ -65,22 +66,20 @@ class Networked(_Watched):
             self._listen()
 
     def _listen(self) -> None:
-        """Note which nodes the fabric takes down, and which have a path again."""
-        take_down: Callable[..., None] = self.fabric._take_down
-        let_return: Callable[[Sequence[int], float], bool] = self.fabric._let_return
+        """Note which nodes every change of the fabric cuts off, and which have a path again."""
+        self.fabric._take_out = self._noting(self.fabric._take_out)  # type: ignore[method-assign]
+        self.fabric._put_back = self._noting(self.fabric._put_back)  # type: ignore[method-assign]
 
-        def noted_down(failure: FailureEvent, cut: list[int], outside: list[int]) -> None:
-            assert not self.cut & set(cut), "a node is cut off twice"
-            self.cut |= set(cut)
-            take_down(failure, cut, outside)
+    def _noting(self, change_of: Callable[[FailureEvent], ReachabilityChange]) -> Callable[..., ReachabilityChange]:
+        def change(failure: FailureEvent) -> ReachabilityChange:
+            change = change_of(failure)
+            assert not self.cut & set(change.cut), "a node is cut off twice"
+            self.cut |= set(change.cut)
+            assert self.cut >= set(change.restored), "a node has a path again that it never lost"
+            self.cut -= set(change.restored)
+            return change
 
-        def noted_back(restored: Sequence[int], now: float) -> bool:
-            assert self.cut >= set(restored), "a node has a path again that it never lost"
-            self.cut -= set(restored)
-            return let_return(restored, now)
-
-        self.fabric._take_down = noted_down  # type: ignore[method-assign,assignment]
-        self.fabric._let_return = noted_back  # type: ignore[method-assign]
+        return change
 
     def _recount(self) -> set[int]:
         """Return the nodes that are cut off when the parts that are out fail in a fabric where none ever was mended."""

@@ -307,7 +307,7 @@ def documents() -> list[dict[str, Any]]:
 
 def test_metrics_page_names_every_metric_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables have a row for each metric and each count of the document."""
-    monkeypatch.setattr("ettrick.sim.prepare.services._REPLAYED", 2000)
+    monkeypatch.setattr(importlib.import_module("ettrick.sim.prepare.services"), "_REPLAYED", 2000)
     named = rows("metrics.md")
     fleet = sim.prepare(sim.load(sim.find("fleet-64-nodes"), ["horizon=1 d", "warmup=0 d"]))
     tiers = [{"below": "99 %", "share": "10 %"}]

@@ -196,18 +196,40 @@ def test_a_log_of_starts_hardly_waits(use: str, waiting: int, wait: float) -> No
 def test_a_backlog_of_gangs_saturates_as_derived(slots: int, small: float) -> None:
     """A backlog of jobs of one node (chance p) and of all c, of exponential length, is worked off at 1 / E.
 
-    E = q (1 + sum of p^j / j, j = 1..c) + p^(c+1) / c is the mean time of a job: 8 blocks of jobs give its standard
-    error. Half the chance of small jobs is outside.
+    E = q (1 + sum of p^j / j, j = 1..c) + p^(c+1) / c is the mean time of a job. From the start of a job of all nodes
+    to that of the next the cycles are independent: their number and the law of one give the standard error (4 of them).
+    Half the chance of small jobs is outside.
     """
-    big = 1 - small
-    mean = big * (1 + sum(small**j / j for j in range(1, slots + 1))) + small ** (slots + 1) / slots
     generator = np.random.default_rng(SEED)
-    jobs, blocks = 1000 * budget(20), 20
+    jobs = 1000 * budget(20)
     sizes = np.where(generator.random(jobs) < small, 1, slots)
     work = [Work(at, 0.0, float(generator.exponential()), int(size)) for at, size in enumerate(sizes)]
     starts = Replay({}, work, slots).first
-    edges = np.array([starts[at] for at in range(0, jobs, jobs // blocks)])
-    gaps = np.diff(edges) / (jobs // blocks)
-    error = gaps.std(ddof=1) / math.sqrt(len(gaps))
-    assert abs(gaps.mean() - mean) < 4 * error
-    assert error < 0.03 * mean
+    big = np.flatnonzero(sizes == slots)
+    cycles, between = len(big) - 1, int(big[-1] - big[0])
+    mean = (starts[int(big[-1])] - starts[int(big[0])]) / between
+    error = math.sqrt(cycles * _cycle_variance(slots, small)) / between
+    assert abs(mean - _mean_job_time(slots, small)) < 4 * error
+    assert abs(mean - _mean_job_time(slots, small / 2)) > 4 * error
+
+
+def _mean_job_time(slots: int, small: float) -> float:
+    return (1 - small) * (1 + sum(small**j / j for j in range(1, slots + 1))) + small ** (slots + 1) / slots
+
+
+def _cycle_variance(slots: int, small: float) -> float:
+    """Return the variance of the time of a cycle less E for each of its jobs: one of all nodes, then k small ones.
+
+    The job of all nodes takes Exp(1). Of k small ones, k - c leave busy nodes at rate c, and the last min(k, c) at
+    rates that fall to 1. k is geometric.
+    """
+    k = np.arange(math.ceil(40 / -math.log(small)))
+    chance = (1 - small) * small**k
+    last = np.minimum(k, slots)
+    falling = 1 / np.arange(1, slots + 1)
+    queued = np.maximum(k - slots, 0)
+    time = 1 + queued / slots + np.concatenate([[0], np.cumsum(falling)])[last]
+    variance = 1 + queued / slots**2 + np.concatenate([[0], np.cumsum(falling**2)])[last]
+    excess = time - _mean_job_time(slots, small) * (k + 1)
+    assert math.isclose(chance @ excess, 0, abs_tol=1e-9), "the two derivations of E agree"
+    return float(chance @ (variance + excess**2))

@@ -51,10 +51,10 @@ def is_finite(numbers: Any) -> bool:
 def test_rates_that_lend_each_other_strength(counts: list[int], time: float) -> None:
     """Counts that are equal, or one alone, share one rate: the law of rates has an end."""
     found = estimate.pooled(counts, np.full(len(counts), time))
-    assert is_finite([found.shape, found.rate, *found.each])
+    assert is_finite([found.shape, found.rate, *found.rates])
     low, high = min(counts) / time, max(max(counts), 0.5) / time
-    assert (found.each >= low * (1 - 1e-3)).all()
-    assert (found.each <= high * (1 + 1e-3)).all()
+    assert (found.rates >= low * (1 - 1e-3)).all()
+    assert (found.rates <= high * (1 + 1e-3)).all()
 
 
 @examples(100)
