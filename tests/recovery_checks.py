@@ -29,7 +29,7 @@ from ettrick.sim.policies.contracts import (
 from ettrick.sim.policies.recovery.base import ExpectedFailure, check_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ettrick.sim.policies.contracts import Plan, Step
 
@@ -89,7 +89,8 @@ def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
 
     Plans end in a step that runs or gives up, restore before they run, and take nodes before that if some are missing;
     times are not negative; the same view gets the same answer; a scale multiplies every time exactly and changes
-    nothing else; memory is frozen data that nobody writes to.
+    nothing else; memory is frozen data that nobody writes to. The closed form is told the mean times and the exposures
+    that the plans have.
     """
     twice = strategy.model_copy(update={"scale": 2.0 * strategy.scale})
     for number in range(jobs):
@@ -106,6 +107,7 @@ def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
             assert hash(after) == hash(pickle.loads(pickle.dumps(after)))
             assert pickle.loads(pickle.dumps(after)) == after, "memory is frozen data"
             _check_plan(plan, job)
+            _check_exposures(strategy, plan)
             scaled, same = twice.plan(failure, job, cluster, memory)
             assert times_of(scaled) == [2.0 * time for time in times_of(plan)]
             assert excesses_of(scaled) == [2.0 * excess for excess in excesses_of(plan)]
@@ -118,7 +120,9 @@ def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
         assert isinstance(start[-1], Run)
         assert [step.keeps for step in start if isinstance(step, Restore)] == ["stores"]
         assert times_of(twice.start(job)) == [2.0 * time for time in times_of(strategy.start(job))]
+        _check_exposures(strategy, start)
         _check_returns(strategy, twice, job)
+        _check_absence(strategy, job)
 
 
 def mean_times(strategy: Any, gpus: int, nodes: int, fault: str = "process", takes: int = 1) -> Any:
@@ -134,17 +138,107 @@ def mean_times(strategy: Any, gpus: int, nodes: int, fault: str = "process", tak
 def _check_returns(strategy: Any, twice: Any, job: JobView) -> None:
     """Assert that the closed form is told of every way back, or why there is none; with the factor of the times."""
     for fault in FAULTS:
-        hit = ExpectedFailure(fault, job.gpus, job.nodes, 1)
-        found, doubled = strategy.returns(hit), twice.returns(hit)
-        if found is None:
+        hit = ExpectedFailure(fault, job.gpus, job.nodes, job.nodes_missing)
+        paths, doubled = strategy.returns(hit), twice.returns(hit)
+        if paths is None:
             assert doubled is None
             assert strategy.elastic or strategy.no_formula, "a strategy says its ways back (`_returns`), or why not"
             continue
-        assert sum(way.chance for way in found) == pytest.approx(1.0)
-        for way, other in zip(found, doubled, strict=True):
-            assert other._replace(spans=way.spans) == way
-            assert [span.mean for span in other.spans] == [2.0 * span.mean for span in way.spans]
-            assert all(span.mean >= 0 for span in way.spans)
+        assert sum(path.chance for path in paths) == pytest.approx(1.0)
+        for path, other in zip(paths, doubled, strict=True):
+            assert other._replace(spans=path.spans) == path
+            assert [span.mean for span in other.spans] == [2.0 * span.mean for span in path.spans]
+            assert all(span.mean >= 0 for span in path.spans)
+        told = _merged(
+            (path.chance, path.keeps, path.exposed, *_split((span.exposed, span.mean) for span in path.spans))
+            for path in paths
+        )
+        assert told == pytest.approx(_planned(strategy, hit, job), rel=1e-9, abs=1e-9), (
+            "the formula is told (`_returns`) other times than the plan takes"
+        )
+
+
+def _planned(strategy: Any, hit: ExpectedFailure, job: JobView) -> dict[tuple[Any, ...], float]:
+    """Return what `_merged` does of the plans after a first failure, with healthy nodes at hand.
+
+    Of a law the mean is planned: a drawn time less its excess. Rank 0 is as likely to be hit as any other.
+    """
+    missing = 0 if hit.fault in strategy.narrows_on else hit.takes
+    rows = []
+    for first_lost, chance in ((False, 1 - hit.takes / hit.nodes), (True, hit.takes / hit.nodes)):
+        if not chance:
+            continue
+        view = FailureView("cause", False, hit.takes, int(hit.takes > 0), job.mark, hit.fault)
+        after = _first_hit(job)._replace(nodes_missing=missing, first_lost=first_lost)
+        plan, _ = strategy.plan(view, after, ClusterView(hit.nodes, hit.nodes), None)
+        if isinstance(plan[-1], Requeue):
+            plan += strategy.start(after._replace(nodes_missing=0))
+        (restore,) = (step for step in plan if isinstance(step, Restore))
+        rows.append((chance, restore.keeps, restore.exposed == "both", *_mean_times_of(plan)))
+    return _merged(rows)
+
+
+def _first_hit(job: JobView) -> JobView:
+    """Return the view of a job that was whole and has done nothing before its first failure."""
+    return job._replace(replicas_running=job.replicas, attempt=1, work=0.0, narrowed=())
+
+
+def _mean_times_of(plan: Plan) -> tuple[float, float]:
+    """Return the mean times of a plan in which failures cannot, and can, hit all of the job [s]."""
+    stalls = ((step.exposed == "both", step.seconds - step.excess) for step in plan if isinstance(step, Stall))
+    delays = ((False, step.delay - step.excess) for step in plan if isinstance(step, Requeue))
+    return _split(itertools.chain(stalls, delays))
+
+
+def _split(times: Iterable[tuple[bool, float]]) -> tuple[float, float]:
+    """Return the sums of times that are not exposed, and of those that are [s]."""
+    rows = list(times)
+    return sum(time for exposed, time in rows if not exposed), sum(time for exposed, time in rows if exposed)
+
+
+def _merged(rows: Iterable[tuple[float, str, bool, float, float]]) -> dict[tuple[Any, ...], float]:
+    """Return chance and mean times of ways back, by what they keep and whether failures can hit the restore."""
+    merged: dict[tuple[Any, ...], float] = {}
+    for chance, keeps, exposed, hidden_time, exposed_time in rows:
+        for name, amount in (("chance", 1.0), ("hidden", hidden_time), ("exposed", exposed_time)):
+            key = keeps, exposed, name
+            merged[key] = merged.get(key, 0.0) + chance * amount
+    return merged
+
+
+def _check_absence(strategy: Any, job: JobView) -> None:
+    """Assert that the closed form of replicas that leave alone is told the times that a plan takes."""
+    absence = strategy.absence_for(job.gpus, job.nodes, job.replicas)
+    if absence is None:
+        return
+    whole = _first_hit(job)._replace(live=True)
+    for missing, time_away in ((1, absence.away), (0, absence.in_place)):
+        view = FailureView("cause", False, missing, 1, job.mark, "host", lost=(0,))
+        plan, _ = strategy.plan(view, whole._replace(nodes_missing=missing), ClusterView(1, 1), None)
+        away = next(step for step in plan if isinstance(step, Background))
+        assert sum(_mean_times_of(away.steps)) == pytest.approx(time_away)
+        assert sum(_mean_times_of(away.then)) == pytest.approx(absence.rejoin)
+        if missing and Restore("live") in plan:
+            assert sum(_mean_times_of(plan)) == pytest.approx(absence.stall)
+    dead = whole._replace(nodes_missing=1, live=False)
+    plan, _ = strategy.plan(view._replace(nodes_lost=1), dead, ClusterView(1, 1), None)
+    assert sum(_mean_times_of(plan)) == pytest.approx(absence.restart)
+
+
+def _check_exposures(strategy: Any, plan: Plan) -> None:
+    """Assert that a strategy declares each exposure of its phases but the usual one, by which a formula is refused."""
+    for step in plan:
+        if isinstance(step, Stall | Restore):
+            assert step.exposed in {"both", *strategy.exposures}, "an exposure that `exposures` does not declare"
+        for inner in _inner(step):
+            _check_exposures(strategy, inner)
+
+
+def _inner(step: Step) -> tuple[Plan, ...]:
+    """Return the plans within a step: its way out, or what goes on in the background and then."""
+    if isinstance(step, Background):
+        return step.steps, step.then
+    return (step.otherwise,) if isinstance(step, Acquire) else ()
 
 
 def _other_luck(number: int) -> Callable[[str], float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Failures:
     """
 
     jobs: JobPhases
+    interrupt: Callable[[list[Any], FailureEvent, float, float], None]
+    """Stops the groups that a failure strikes at a time [s]; they know of it after a latency [s]."""
     fail_part: Callable[[FailureEvent, float], None]
     """Takes a part of the fabric out, until a window closes [s]; NaN for the time of a repair."""
     start_part_out: Callable[[FailureEvent, float], None]
@@ -268,7 +270,7 @@ class Failures:
         counts.failures += 1
         counts.hits += 1
         group = self.jobs.all[failure.slot].main
-        self.jobs.hit([group], failure, self.kernel.now, self.detect(failure))
+        self.interrupt([group], failure, self.kernel.now, self.detect(failure))
 
     def detect(self, failure: FailureEvent) -> float:
         """Return how long it takes until a job knows of a failure [s]; one that is foreseen is known at once."""
@@ -368,7 +370,7 @@ class Failures:
             group.suspects.append((node, failure))
             if group not in groups:
                 groups.append(group)
-        self.jobs.hit(groups, failure, self.kernel.now, latency)
+        self.interrupt(groups, failure, self.kernel.now, latency)
 
     def nodes_of(self, info: SourceInfo, slot: int, number: int) -> tuple[int, ...]:
         """Return the nodes that a failure of a unit takes down."""

@@ -67,8 +67,8 @@ def _rounded(gpu_s: float, total: float) -> float:
 class JobPhases:
     """Moves groups of jobs from phase to phase. Every phase is charged when it is left.
 
-    Failures and repair ask for :meth:`hit`, :meth:`settle`, :meth:`offer`, :meth:`hold` and what concerns the pace and
-    the work of a job: ``paces`` and ``restores``.
+    Failures and repair ask for :meth:`settle`, :meth:`offer`, :meth:`hold` and what concerns the pace and the work of a
+    job: ``paces`` and ``restores``. The queue says who interrupts what a failure strikes.
     """
 
     queue: Queue
@@ -91,7 +91,6 @@ class JobPhases:
         self.reaching_back = {job.index for job in self.all if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
         self.interruptions = Interruptions(self)
-        self.hit: Callable[[list[Any], FailureEvent, float, float], None] = self.interruptions.hit
         self.replicas = Replicas(self)
         self.replacements = Replacements(self)
         self.preflight = PreflightCheck(self)
@@ -756,6 +755,11 @@ class Queue:
         """Eligible jobs, in the order in which they became so."""
         for job in jobs.all:
             self.kernel.at(job.arrival, EventPriority.ARRIVAL, self.enter, job)
+
+    @property
+    def interrupt(self) -> Callable[[list[Any], FailureEvent, float, float], None]:
+        """What stops the groups that a failure strikes: all of them are groups of named jobs."""
+        return self.jobs.interruptions.hit
 
     def enter(self, job: Job, now: float) -> None:
         """Put a job at the end of the queue."""

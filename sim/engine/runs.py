@@ -369,7 +369,6 @@ class Stops:
         self.roots: dict[int, int] = {}
         """The root causes of named jobs that were preempted and wait."""
         self.admission.on_own_failure = self._on_own_failure
-        self.jobs.hit = self.hit
 
     # ------------------------------------------------------------------------------------------------ failures
 

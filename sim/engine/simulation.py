@@ -62,6 +62,7 @@ class Simulation:
         self.queue = ClusterQueue(self.jobs, keeps_log=keeps_log) if prepared.has_queue else Queue(self.jobs)
         self.jobs.queue = self.queue
         repair.jobs = self.failures.jobs = self.jobs
+        self.failures.interrupt = self.queue.interrupt
         self.fabric = Fabric(self.failures, prepared.network)
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]

@@ -110,15 +110,15 @@ class _Looked(Simulation):
         super().__init__(case, replication, failures, keeps_timeline=True)
         self.interrupted: Counter[tuple[str, str]] = Counter()
         self.held: dict[tuple[str, str], float] = defaultdict(float)
-        self.hit = self.jobs.hit
-        self.jobs.hit = self._note  # type: ignore[method-assign]
+        self.interrupt = self.failures.interrupt
+        self.failures.interrupt = self._note
 
     def _note(self, groups: list[ReplicaGroup], failure: FailureEvent, now: float, latency: float) -> None:
         for group in groups:
             self.jobs.settle(group, now)
             (phase, _), *_ = _ahead(group, now)
             self.interrupted[_who(group), phase] += 1
-        self.hit(groups, failure, now, latency)
+        self.interrupt(groups, failure, now, latency)
 
     def run(self) -> sim.Result:
         """Play like the simulation itself, with a look after every event."""
