@@ -28,6 +28,7 @@ from ettrick.analysis.validation.lab import ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.table import load_table
 from ettrick.sim import catalog, units, yamlfile
+from ettrick.sim.compiled.lowering import GAPS, GAPS_OF_SOURCES
 from ettrick.sim.input import presets
 from ettrick.sim.input.scenario import DEFAULTS, Scenario
 from ettrick.sim.load import completed
@@ -49,6 +50,8 @@ API_PAGE = PAGE.with_name("api.md")
 NOTEBOOK = PAGE.parents[1] / "tutorial" / "what-if-from-python.ipynb"
 
 FORMULAS_PAGE = PAGE.with_name("formulas.md")
+
+SEMANTICS_PAGE = PAGE.parents[1] / "explanation" / "semantics.md"
 
 FEATURES_PAGE = PAGE.with_name("features.md")
 
@@ -363,6 +366,15 @@ def metrics_reference(page: str) -> str:
         table = rf"(\n## {heading}\n.*?\n\|---\|---\|\n)(?:\|[^\n]*\n)+"
         page = re.sub(table, lambda match, rows=rows: match[1] + "".join(rows), page, count=1, flags=re.DOTALL)  # type: ignore[misc]
     return page
+
+
+def engines(page: str) -> str:
+    """Return the page on semantics with the table of what machine code leaves to events written anew."""
+    subjects: dict[str, list[str]] = {}
+    for gap in (*GAPS, *GAPS_OF_SOURCES):
+        subjects.setdefault(gap.subject, []).append(gap.words)
+    rows = "".join(f"| {subject} | {', '.join(words)} |\n" for subject, words in subjects.items())
+    return re.sub(r"(\n\| \| events only \|\n\|---\|---\|\n)(?:\|[^\n]*\n)*", lambda match: match[1] + rows, page)
 
 
 _GLOSSARY_HEAD = """\
@@ -705,6 +717,7 @@ if __name__ == "__main__":
     FORMULAS_PAGE.write_text(formulas_reference(), encoding="utf-8")
     GLOSSARY_PAGE.write_text(glossary(), encoding="utf-8")
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    SEMANTICS_PAGE.write_text(engines(SEMANTICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(scenario_reference(), encoding="utf-8")
     for page in ("_generate_study.py", "_generate_results.py"):
         runpy.run_path(str(Path(__file__).with_name(page)), run_name="__main__")

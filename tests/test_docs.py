@@ -218,6 +218,14 @@ def test_scenario_reference_is_current(page: str) -> None:
     assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
 
 
+def test_the_table_of_engines_is_current() -> None:
+    """The committed table has a word for each gap of the compiled loop (make docs)."""
+    module = generator()
+    page = module.SEMANTICS_PAGE.read_text(encoding="utf-8")
+    assert module.engines(page) == page
+    assert all(gap.words in page for gap in (*module.GAPS, *module.GAPS_OF_SOURCES))
+
+
 def test_glossary_is_current() -> None:
     """The committed page has the terms of the first screen, in alphabetical order."""
     module = generator()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,54 +56,81 @@ if TYPE_CHECKING:
 # Coverage.
 
 
+class Gap(NamedTuple):
+    """A part of scenarios that the loop does not know.
+
+    Parameters
+    ----------
+    subject, words
+        The row of the documentation's table, and the words there.
+    reason
+        The key that asks for the part; ``{it}`` is the scenario or the source.
+    is_in
+        Whether a scenario, or a source, has the part.
+    """
+
+    subject: str
+    words: str
+    reason: str
+    is_in: Callable[[Any], object]
+
+
+GAPS = (
+    Gap("strategies", "of plugins", "{plugin}, of another package", lambda it: plugins.used(it.scenario)),
+    Gap("jobs", "streams", "streams", lambda it: it.streams),
+    Gap("jobs", "services", "services", lambda it: it.has_queue),
+    Gap("jobs", "several", "jobs: {jobs} of them", lambda it: len(it.jobs) > 1),
+    Gap("recovery", "`shrink-rejoin`, `restart-smaller`, `narrow` and their presets", "recovery.use: {it.recovery.use}",
+        lambda it: not isinstance(it.recovery, FullRestart | HotSpare | Standby | Rungs)),
+    Gap("checkpoint", "unreadable copies (`corrupt`)", "checkpoint.tiers: corrupt, copies that cannot be read",
+        lambda it: any(rung.corrupt for rung in it.jobs[0].checkpoint.rungs)),
+    Gap("checkpoint", "saves that share the store (`shares: all`)",
+        "checkpoint.tiers: shares: all, saves that are in each other's way",
+        lambda it: any(rung.save_share for rung in it.jobs[0].checkpoint.rungs)),
+    Gap("power", "limits, prices and carbon that change in time",
+        "power: what the site may draw, or what that costs, changes in time", lambda it: not it.upkeep.is_steady),
+    Gap("network", "failures of the fabric, networks that slow jobs",
+        "cluster.fabric: it decides who fails, or how fast jobs step", lambda it: it.network is not None),
+    Gap("repair", "stocks of parts", "parts: repairs wait for them", lambda it: it.parts),
+    Gap("nodes", "checks before a job", "health.preflight: nodes are checked before they join a job",
+        lambda it: it.preflight is not None),
+    Gap("nodes", "whole units", "spares.unit: nodes are used in whole units", lambda it: it.units is not None),
+    Gap("nodes", "packed jobs", "scheduler.pack: {it.scheduler.pack}", lambda it: it.scheduler.pack is not None),
+    Gap("nodes", "picks by score", "scheduler.pick: best-score", lambda it: it.scheduler.pick == "best-score"),
+    Gap("repair", "lemon policies", "repair.lemons", lambda it: getattr(it.repair, "lemons", ())),
+)  # fmt: skip
+"""The gaps of whole scenarios; the first that applies is the reason for the event engine."""
+
+GAPS_OF_SOURCES = (
+    Gap("failures", "effects that do not stop the job", "effect: {it.effect.use}", lambda it: not it.effect.stops),
+    Gap("failures", "bugs", "fix, so it is a bug", lambda it: it.fix is not None),
+    Gap("failures", "rollouts", "a rollout", lambda it: it.rollout is not None),
+    Gap("failures", "versions of software", "hazards that depend on the version of the software",
+        lambda it: it.thinned),
+    Gap("failures", "variety of lives that begin during the replication", "variety between its units",
+        lambda it: _begins_later(it) and it.variety),
+    Gap("failures", "tempo of such lives", "tempo", lambda it: _begins_later(it) and it.tempo is not None),
+    Gap("failures", "faults that checks find", "faults that health.checks find", lambda it: it.checked[0] > 0),
+    Gap("failures", "incidents of random size", "size",
+        lambda it: it.blast is not None and it.blast.size is not None and it.blast.spread is None),
+)  # fmt: skip
+"""The gaps of failure sources."""
+
+
 def uncovered(prepared: Prepared) -> str:
     """Return the first thing in a scenario that the loop does not know, by its key; nothing if it knows all."""
-    return next(_uncovered(prepared), "")
-
-
-def _uncovered(prepared: Prepared) -> Iterator[str]:
-    recovery, scheduler = prepared.recovery, prepared.scheduler
-    rungs = prepared.jobs[0].checkpoint.rungs if prepared.jobs else ()
-    strange = plugins.used(prepared.scenario)
-    lemons = isinstance(prepared.repair, RepairTiers) and prepared.repair.lemons
-    keys = {
-        f"{strange}, of another package": bool(strange),
-        "streams" if prepared.streams else "services": prepared.has_queue,
-        f"jobs: {len(prepared.jobs)} of them": len(prepared.jobs) > 1,
-        f"recovery.use: {recovery.use}": not isinstance(recovery, FullRestart | HotSpare | Standby | Rungs),
-        "checkpoint.tiers: corrupt, copies that cannot be read": any(rung.corrupt for rung in rungs),
-        "checkpoint.tiers: shares: all, saves that are in each other's way": any(rung.save_share for rung in rungs),
-        "power: what the site may draw, or what that costs, changes in time": not prepared.upkeep.is_steady,
-        "cluster.fabric: it decides who fails, or how fast jobs step": prepared.network is not None,
-        "parts: repairs wait for them": bool(prepared.parts),
-        "health.preflight: nodes are checked before they join a job": prepared.preflight is not None,
-        "spares.unit: nodes are used in whole units": prepared.units is not None,
-        f"scheduler.pack: {scheduler.pack}": scheduler.pack is not None,
-        "scheduler.pick: best-score": scheduler.pick == "best-score",
-        "repair.lemons": bool(lemons),
-    }
-    yield from (key for key, is_so in keys.items() if is_so)
+    for gap in GAPS:
+        if gap.is_in(prepared):
+            return gap.reason.format(it=prepared, jobs=len(prepared.jobs), plugin=plugins.used(prepared.scenario))
     for source in prepared.sources:
-        gap = _uncovered_of_source(source)
-        if gap:
-            yield f"failures: '{source.name}' has {gap}"
+        for gap in GAPS_OF_SOURCES:
+            if gap.is_in(source):
+                return f"failures: '{source.name}' has {gap.reason.format(it=source)}"
+    return ""
 
 
-def _uncovered_of_source(source: FailureSource) -> str:
-    """Return what of a source the loop does not know, by its key; nothing if it knows all."""
-    later = not source.all_known_ahead or source.renews == "at_return"
-    blast = source.blast
-    checks = {
-        f"effect: {source.effect.use}": not source.effect.stops,
-        "fix, so it is a bug": source.fix is not None,
-        "a rollout": source.rollout is not None,
-        "hazards that depend on the version of the software": source.thinned,
-        "variety between its units": later and bool(source.variety),
-        "tempo": later and source.tempo is not None,
-        "faults that health.checks find": source.checked[0] > 0,
-        "size": blast is not None and blast.size is not None and blast.spread is None,
-    }
-    return next((name for name, is_so in checks.items() if is_so), "")
+def _begins_later(source: FailureSource) -> bool:
+    return not source.all_known_ahead or source.renews == "at_return"
 
 
 def _is_simply_drawn(source: FailureSource) -> bool:
