@@ -149,12 +149,12 @@ def _check_returns(strategy: Any, twice: Any, job: JobView) -> None:
             assert other._replace(spans=path.spans) == path
             assert [span.mean for span in other.spans] == [2.0 * span.mean for span in path.spans]
             assert all(span.mean >= 0 for span in path.spans)
-        told = _merged(
+        stated = _merged(
             (path.chance, path.keeps, path.exposed, *_split((span.exposed, span.mean) for span in path.spans))
             for path in paths
         )
-        assert told == pytest.approx(_planned(strategy, hit, job), rel=1e-9, abs=1e-9), (
-            "the formula is told (`_returns`) other times than the plan takes"
+        assert stated == pytest.approx(_planned(strategy, hit, job), rel=1e-9, abs=1e-9), (
+            "`_returns` states other times for the formula than the plan takes"
         )
 
 

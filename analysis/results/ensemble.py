@@ -116,7 +116,7 @@ _WIDTH = len(Ratio._fields)
 
 
 class MetricTable(_Rows[Mapping[str, Ratio]]):
-    """The metrics of all replications, 24 bytes each: a row for each, as `ettrick.analysis.metrics.ratios` has it."""
+    """The metrics of all replications, 24 bytes each: a row for each, as `ettrick.analysis.ratios.ratios` has it."""
 
     def __init__(self) -> None:
         self._columns: dict[str, array[float]] = {}
@@ -187,7 +187,7 @@ class Ensemble:
     interrupted
         In how many of them a failure hit a job.
     owned, cluster
-        GPU-time of the cluster [GPU s], in all and by bucket, shape (21,).
+        GPU-time of the cluster [GPU s], in all and by bucket, shape (20,).
     requested, buckets
         Requested GPU-time of all jobs [GPU s], and by bucket, shape (14,).
     losses

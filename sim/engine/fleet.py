@@ -101,7 +101,7 @@ class ClusterQueue(Queue):
 
     @property
     def interrupt(self) -> Callable[[list[Any], FailureEvent, float, float], None]:
-        """What stops the holders that a failure strikes, of whatever kind."""
+        """The call that stops the holders which a failure strikes, of every kind."""
         return self.stops.hit
 
     # ------------------------------------------------------------------------------------------------ arrivals
@@ -111,7 +111,7 @@ class ClusterQueue(Queue):
         spec = next(self.sources[stream.index], None)
         if spec is not None:
             # Those that run when the simulation starts have their nodes before those that wait are looked at.
-            order = EventPriority.ARRIVAL if spec.submit >= 0 or spec.under_way else EventPriority.PASS + 1
+            order = EventPriority.ARRIVAL if spec.submit >= 0 or spec.under_way else EventPriority.AFTER_PASS
             self.kernel.at(max(spec.submit, 0.0), order, self._on_submit, stream, spec)
         else:
             self.jobs.open -= 1

@@ -758,7 +758,7 @@ class Queue:
 
     @property
     def interrupt(self) -> Callable[[list[Any], FailureEvent, float, float], None]:
-        """What stops the groups that a failure strikes: all of them are groups of named jobs."""
+        """The call that stops the groups which a failure strikes; all of them are of named jobs."""
         return self.jobs.interruptions.hit
 
     def enter(self, job: Job, now: float) -> None:

@@ -22,6 +22,7 @@ class WorkError(ValueError):
 class EventPriority:
     """The order of events at the same moment; plain numbers, which cost a quarter of the members of an enum."""
 
+    END = 0
     BOUNDARY = 1 << 56
     RETURN = 2 << 56
     PHASE = 3 << 56
@@ -29,6 +30,7 @@ class EventPriority:
     """The first of the failures; see `order_of`."""
     ARRIVAL = 5 << 56
     PASS = 6 << 56
+    AFTER_PASS = PASS + 1
 
 
 _FAILURE = EventPriority.FAILURE

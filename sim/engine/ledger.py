@@ -113,6 +113,7 @@ class Account:
             Work of this job that is not durable now [s]; older pieces are forgotten.
         """
         table = self.table
+        # The rows of `Bucket`: 0 productive, 1 degraded, 2 stalls of saves.
         table[0][0] += work * self.gpus
         table[2][0] += stalled
         if degraded:

@@ -79,7 +79,7 @@ class Simulation:
 
     def _schedule_boundaries(self) -> None:
         """Schedule the end, that of the warm-up and that of the first window."""
-        self.kernel.at(self.end, 0, self.stop)
+        self.kernel.at(self.end, EventPriority.END, self.stop)
         if self.prepared.warmup > 0:
             self.kernel.at(self.prepared.warmup, EventPriority.BOUNDARY, self._on_warm)
         self._next_window()

@@ -245,7 +245,7 @@ class Requeue(NamedTuple):
     For ``excess`` see :class:`Stall`.
     """
 
-    delay: float
+    delay: float = 0.0
     excess: float = 0.0
 
 

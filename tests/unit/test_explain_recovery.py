@@ -15,6 +15,7 @@ from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.recovery import RECOVERIES
 from ettrick.sim.policies.recovery.phases import RecoveryPhase
 from ettrick.sim.prepare.explained import STAGES
+from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.law_model import LawModel
 from tests import report_sample
 from tests.cases import cases
@@ -312,12 +313,14 @@ def test_who_is_called_at_the_end() -> None:
 
 @cases("name", RECOVERIES)
 def test_no_time_of_a_strategy_is_forgotten(name: str) -> None:
-    """Every law and every list of phases that a strategy has is explained; a ladder's are in its rungs."""
+    """Every time of a strategy is explained, but waits for nodes, which are settings; a ladder's are in its rungs."""
     model: Any = RECOVERIES[name]
     fields = model.model_fields
     assert set(STAGES[name]) <= set(fields)
-    written = {key for key, field in fields.items() if "RecoveryPhase" in str(field.annotation) or "Law" in str(field)}
-    assert written - {"rungs", "exhausted"} <= set(STAGES[name])
+    is_time = "RecoveryPhase", "Law", str(Duration.__metadata__[0])
+    types = {key: f"{field} {field.annotation}" for key, field in fields.items()}
+    times = {key for key, text in types.items() if any(part in text for part in is_time)}
+    assert times - {"rungs", "exhausted", "patience", "quorum_timeout"} <= set(STAGES[name])
     for value in (fields[key].default for key in STAGES[name]):
         assert not isinstance(value, LawModel | RecoveryPhase)
 

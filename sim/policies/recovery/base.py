@@ -409,7 +409,7 @@ class RecoveryPath(NamedTuple):
     spans
         Times between the failure being known and the restore, in their order.
     joiners
-        Nodes that join [-].
+        Nodes that join [-]: all of the job out of the queue (`hit.nodes`), those that it lost in place (`hit.takes`).
     chance
         Probability that a failure of the kind is recovered from like this [-].
     exposed

@@ -1,7 +1,9 @@
 """Passes through the queue: in order until somebody is blocked, or with backfill beside reservations.
 
-A pass is one object with all that it knows. To add an algorithm is to write another one: who comes next (`scan`), what
-becomes of a job (`consider`), and what is kept for one that cannot start (`reserve`).
+A pass is one object with all that it knows. The order of jobs is that of the queue, which keys set (`order`): a new
+order needs no pass. A new algorithm is a new pass. `OrderedPass` has its loop in `run`; `BackfillPass` inherits the
+start of a job, and says which jobs it looks at (`scan`), what becomes of one (`consider`), and what it keeps for one
+that cannot start (`reserve`).
 
 References
 ----------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ettrick.sim.policies.recovery import RECOVERIES
+
 BASE = """\
 name: base
 cluster: {nodes: 16, fabric: {leaf: {nodes: 4}}}
@@ -27,6 +29,8 @@ TIER = "  tiers: [{mode: blocking, write: 30 s, restore: 1 min, "
 ASYNC = "  tiers: [{write: 30 s, restore: 1 min, "
 
 ELASTIC = "recovery: {use: shrink-rejoin, reconfigure: 10 s, initialize: 4 min"
+
+RECOVERY_NAMES = ", ".join(RECOVERIES)
 
 HEADER = "unit,start,end,cause\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.bad_input import COMPONENT, bad
+from tests.unit.bad_input import COMPONENT, RECOVERY_NAMES, bad
 
 CASES = [
     bad(
@@ -38,7 +38,7 @@ CASES = [
     bad(
         {11: ""},
         "recovery: is missing (How a job recovers; choose 'use' from",
-        "full-restart, hot-spare, ladder, narrow, redundant, restart-smaller, shrink-rejoin, standby, ",
+        f"{RECOVERY_NAMES}, ",
         place="s.yaml:1:1",
     ),
     bad({13: "repair: {time: §{use: weibull, mean: 1 d}}"}, "repair.time.shape: is missing (Shape [-]"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.bad_input import COMPONENT, TIER, bad
+from tests.unit.bad_input import COMPONENT, RECOVERY_NAMES, TIER, bad
 
 CASES = [
     bad({3: "§horizn: 30 d"}, "horizn: unknown key 'horizn'; did you mean 'horizon'?"),
@@ -58,14 +58,14 @@ CASES = [
     bad(
         {11: "recovery: {use: §hot_spares, initialize: 4 min}"},
         "recovery.use: 'hot_spares' is not a choice; did you mean 'hot-spare'?",
-        "full-restart, hot-spare, ladder, narrow, redundant, restart-smaller, shrink-rejoin, standby, ",
+        f"{RECOVERY_NAMES}, ",
     ),
     bad({13: "repair: {use: §simpel, time: 1 d}"}, "repair.use: 'simpel' is not a choice; did you mean 'simple'?"),
     bad({12: "scheduler: {use: §lifo}"}, "scheduler.use: 'lifo' is not a choice; did you mean 'fifo'?"),
     bad(
         {11: "recovery: {use: §[hot-spare], initialize: 4 min}"},
         "recovery.use: ",
-        "(choose from full-restart, hot-spare, ladder, narrow, redundant, restart-smaller, shrink-rejoin, standby, ",
+        f"(choose from {RECOVERY_NAMES}, ",
     ),
     bad(
         {13: "repair: {time: {use: §log-normal, median: 1 d, sigma: 1}}"},
