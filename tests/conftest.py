@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import gc
+import importlib
 import os
+import sys
 import zlib
-from typing import TYPE_CHECKING
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.pace import IS_FULL, SEED
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Iterator
 
 # Read when numpy is loaded. Matrices of tests are small: threads of BLAS wait for each other for half of the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# To rewrite the asserts of all tests takes longer than all else of their imports: keep what comes of it.
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,3 +52,27 @@ def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over all that was imported: it would look at it again in every long test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _machine_code_is_made_once() -> Iterator[None]:
+    """Let one process of the session make the machine code, while the others wait for what it leaves on the disk."""
+    from ettrick.sim.compiled import run
+
+    make: Any = run.machine_code
+
+    @functools.cache
+    def made() -> Any:
+        with Path(gettempdir(), f"ettrick-{run.cache_folder().name}.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            return make.__wrapped__()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "machine_code", made)
+        yield
+
+
+@pytest.fixture
+def short_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what a service attains rest on few requests, for tests of something else: to replay more takes seconds."""
+    monkeypatch.setattr(importlib.import_module("ettrick.sim.prepare.services"), "_REPLAYED", 2000)

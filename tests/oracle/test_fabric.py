@@ -104,7 +104,7 @@ def test_spines_that_are_out_are_binomial_and_cost_what_their_bandwidth_is_worth
 
     A spine is out 10 % of the time; all eight, once in 10^8.
     """
-    share, q, replications, horizon = 0.3, 0.1, 16, 15 * DAY
+    share, q, replications, horizon = 0.3, 0.1, 12, 15 * DAY
     fabric = {"rails": 1, "leaf": {"nodes": 8}, "spine": {"switches": SPINES}}
     one = case(fabric, 16, chain("spine", 9 * HOUR, HOUR), horizon=f"{horizon} s", share=share)
     out = np.zeros((replications, SPINES))
@@ -166,7 +166,7 @@ def test_hosts_behind_a_pair_are_cut_off_a_squared_share_of_the_time() -> None:
 
     In the long run that is how often one of the two is out, times the rate at which the other one follows.
     """
-    mtbf, mttr, horizon, replications = 8 * HOUR, 2 * HOUR, 10 * DAY, 12
+    mtbf, mttr, horizon, replications = 8 * HOUR, 2 * HOUR, sample(10) * DAY, 12
     q = mttr / (mtbf + mttr)
     down, hits = outages_and_interruptions("one", mtbf, mttr, horizon, replications)
     assert close(down, q)
@@ -250,7 +250,7 @@ def test_a_graph_of_a_fat_tree_is_the_fat_tree(reroute: str, tmp_path: Path) -> 
     imported = {"use": "graph-file", "file": str(file), "rails": 2, "reroute": reroute}
     counts = ClusterSpec.model_validate(cluster).counts()
     changes: dict[str, Any] = {
-        "horizon": "20 d",
+        "horizon": f"{sample(20)} d",
         "jobs": [{"name": "job", "gpus": 18, "communication": 0.3, "step_time": "3 s"}],
         "failures": [chain(part, DAY * counts[part], 12 * HOUR) for part in FABRIC_PARTS],
         "spares": {"hot": 1},

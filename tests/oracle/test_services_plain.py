@@ -164,7 +164,7 @@ def _short_replays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_short_replays")
 def test_services_agree_with_a_plain_simulator(tmp_path: Path) -> None:
     """Of random services every sum of every window, and every bucket of every cause, are equal."""
-    for number in range(1000 if IS_FULL else 20):
+    for number in range(1000 if IS_FULL else 10):
         content, outages, gang = drawn(random.Random(f"{SEED}/{number}"))
         plan, result = played(content, outages, tmp_path)
         assert not differences(content, outages, gang, plan, result), (number, content, outages)

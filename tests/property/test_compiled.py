@@ -209,7 +209,7 @@ def _ladders(draw: st.DrawFn, *, hidden: bool) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(7200)
-@examples(10_000, on_push=25)
+@examples(10_000, on_push=8)
 @given(covered())
 def test_both_engines_agree_to_the_last_bit(data: Scenario) -> None:
     """Counts, times, buckets and the number of events are equal; else the first event that differs is shown."""
@@ -223,7 +223,7 @@ SIZES = ((9, 8, 3, 2), (9, 8, 3, 2), (2, 4, 1, 1), (1, 1, 1, 1), (1, 1, 1, 0))
 """Nodes of the job, GPUs of a node, replicas, hot spares; there are as many idle nodes as spares."""
 
 
-@examples(2000, on_push=60)
+@examples(2000, on_push=20)
 @given(_ladders(hidden=True), _stores(9), st.integers(0, 999), st.booleans(), st.sampled_from(SIZES))
 def test_both_engines_climb_alike(
     recovery: Any, stores: Any, seed: int, has_periodic: bool, size: tuple[int, int, int, int]
@@ -291,7 +291,7 @@ def tight(prepared: sim.Prepared, most: int) -> Iterator[run.Workspace]:
         yield bench
 
 
-@examples(100, on_push=10)
+@examples(100, on_push=2)
 @given(covered(), MOST)
 def test_a_list_that_fills_up_changes_nothing(data: Scenario, most: int) -> None:
     """The loop ends at whatever needs one place more, and begins again with larger arrays."""

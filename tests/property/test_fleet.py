@@ -24,7 +24,7 @@ from ettrick.sim.engine.result import JOB_SUMS, NAMED, FleetResult, LedgerKey
 from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.scenario.streams import Arrival, Chain
 from tests.harness import scenario
-from tests.pace import SEED, budget
+from tests.pace import IS_FULL, SEED
 from tests.unit.test_fleet import INF, arrival, stream
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
 
     decide = ClusterQueue._pass
     monkeypatch.setattr(ClusterQueue, "_pass", settle)
-    for number in range(budget(300)):
+    for number in range(300 if IS_FULL else 12):
         draw = random.Random(SEED * 10_000 + number)
         nodes, gpus = draw.choice([4, 9, 16]), draw.choice([1, 4, 8])
         rows = _rows(draw, nodes, gpus)

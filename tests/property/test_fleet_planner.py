@@ -141,7 +141,7 @@ def books_close(replay: Replay) -> None:
     assert all(used <= quota.nominal + quota.borrow for used, quota in zip(usage, planner.quotas.quotas, strict=True))
 
 
-@cases(("policy", "kind"), some(3, itertools.product(POLICIES, KINDS)))
+@cases(("policy", "kind"), some(7, itertools.product(POLICIES, KINDS)))
 def test_each_node_is_counted_once_and_all_jobs_end(policy: str, kind: str) -> None:
     """Through failures, preemption and quotas: books close after each pass, and the queue empties."""
     for seed in range(budget(5)):
@@ -155,7 +155,7 @@ def test_each_node_is_counted_once_and_all_jobs_end(policy: str, kind: str) -> N
 # With age and fair share, time alone changes the order.
 @cases(
     ("policy", "kind"),
-    some(3, (pair for pair in itertools.product(POLICIES, KINDS) if pair[0] not in ("age", "fair share"))),
+    some(7, (pair for pair in itertools.product(POLICIES, KINDS) if pair[0] not in ("age", "fair share"))),
 )
 def test_a_pass_that_looks_at_what_is_new_decides_as_one_that_looks_at_all(policy: str, kind: str) -> None:
     """To plan everything anew at each event starts and stops the same jobs at the same times."""

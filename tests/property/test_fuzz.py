@@ -260,7 +260,7 @@ def budget(seconds: float) -> Any:
     """Return the two budgets of a hunt: that of a push, and that of a night."""
     marks = [pytest.mark.nightly, pytest.mark.timeout(180 * seconds + 300)]
     return pytest.mark.parametrize(
-        "seconds", [pytest.param(seconds, id="push"), pytest.param(180 * seconds, marks=marks, id="night")]
+        "seconds", [pytest.param(seconds / 2, id="push"), pytest.param(180 * seconds, marks=marks, id="night")]
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource, FailureTrace
 
 
-@examples(130)
+@examples(130, on_push=6)
 @given(scenarios())
 def test_every_gpu_second_is_charged_once_and_to_a_possible_cause(data: Scenario) -> None:
     """Books close (`play` looks), nothing is negative, and each bucket has causes that can lead to it."""
@@ -75,7 +75,7 @@ def test_ettr_is_scheduling_times_runtime(data: Scenario) -> None:
             assert -1e-9 <= runtime <= 1 + 1e-9
 
 
-@examples(130)
+@examples(130, on_push=6)
 @given(scenarios(fewest_sources=1))
 def test_events_are_conserved(data: Scenario) -> None:
     """Each candidate is suppressed, harmless, masked, outside every job, or a hit; a hit interrupts a job or more."""
@@ -110,7 +110,7 @@ def _strikes_one_job(source: FailureSource) -> bool:
     return one_node and source.effect.use != "corrupt"
 
 
-@examples(80)
+@examples(80, on_push=4)
 @given(scenarios(fewest_sources=1))
 def test_three_ways_to_count_the_time_that_nodes_are_down(data: Scenario) -> None:
     """The log of outages, the times by number of nodes down, and the node-time spent down say the same."""
@@ -136,7 +136,7 @@ def test_three_ways_to_count_the_time_that_nodes_are_down(data: Scenario) -> Non
     assert logged == pytest.approx(result.down_node_seconds, rel=1e-9, abs=rounding)
 
 
-@examples(60)
+@examples(60, on_push=3)
 @given(scenarios(fewest_sources=1), st.permutations(range(3)))
 def test_a_replication_is_repeated_exactly(data: Scenario, order: list[int]) -> None:
     """Replications come out bit by bit the same: prepared from the dumped scenario, sent away, in another order."""
@@ -162,7 +162,7 @@ def _check_same(first: sim.Result, second: sim.Result) -> None:
         assert one.interruptions == other.interruptions
 
 
-@examples(80)
+@examples(80, on_push=4)
 @given(scenarios(fewest_sources=1))
 def test_windows_only_cut_the_tables(data: Scenario) -> None:
     """With windows every bucket and cause sums to what it is without; each window holds its own length, in parts."""
@@ -182,7 +182,7 @@ def test_windows_only_cut_the_tables(data: Scenario) -> None:
     np.testing.assert_allclose(cut.cluster, whole.cluster, rtol=1e-9, atol=1e-9 * whole.owned)
 
 
-@examples(80)
+@examples(80, on_push=4)
 @given(scenarios(fewest_sources=1), st.floats(1.1, 3.0))
 def test_a_longer_horizon_or_a_larger_cluster_keeps_the_failures(data: Scenario, factor: float) -> None:
     """Candidates before the old horizon and of the old parts are the same in a longer or larger simulation."""
@@ -215,7 +215,7 @@ def _check_kept(before: FailureTrace, after: FailureTrace, later: Any, former: A
         assert np.array_equal(getattr(before, name)[former], getattr(after, name)[later]), name
 
 
-@examples(80)
+@examples(80, on_push=4)
 @given(scenarios(most_jobs=1, fewest_sources=1))
 def test_failures_never_make_a_job_faster(data: Scenario) -> None:
     """One job does no more work than without failures at its best, and ends no earlier.

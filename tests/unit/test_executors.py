@@ -72,10 +72,10 @@ def quick(context: object, task: Task, folder: Path) -> object:
 
 
 def test_a_task_that_kills_its_process_once_is_like_any_other(processes: Processes, tmp_path: Path) -> None:
-    """Of 200 tasks, one of which kills its process the first time, each has exactly one outcome, and it is ok."""
-    records = list(WorkerPool(Instead(processes, kills_once, tmp_path)).run(numbered(200), CONTEXT))
+    """Of 80 tasks, one of which kills its process the first time, each has exactly one outcome, and it is ok."""
+    records = list(WorkerPool(Instead(processes, kills_once, tmp_path)).run(numbered(80), CONTEXT))
     assert (tmp_path / "killed").exists()
-    assert sorted(record.point for record in records) == list(range(200))
+    assert sorted(record.point for record in records) == list(range(80))
     assert {record.status for record in records} == {"ok"}
 
 

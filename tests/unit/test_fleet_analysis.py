@@ -238,7 +238,7 @@ def waiting(load: float, generator: np.random.Generator) -> QueueLine:
 def test_who_is_called_saturated(load: float, least: float, most: float) -> None:
     """One run of a server that can do its work is hardly ever said to have too much, and one that cannot mostly is."""
     generator = np.random.default_rng(11)
-    found = [growth_of([waiting(load, generator)]) for _ in range(sample(200))]
+    found = [growth_of([waiting(load, generator)]) for _ in range(sample(100))]
     share = sum(growth is not None and growth.saturated for growth in found) / len(found)
     assert least <= share <= most
 

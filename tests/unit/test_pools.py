@@ -79,6 +79,7 @@ def test_check_says_which_pool_was_given() -> None:
     assert plan.machine.chip == catalog.accelerators()["b200"]
 
 
+@pytest.mark.usefixtures("short_replays")
 def test_a_service_on_the_second_pool_is_modelled_with_it() -> None:
     """Its partition is of the second pool: it has the replica of a cluster of that pool alone."""
     partitions = [{"name": "old", "nodes": "0-3"}, {"name": "new", "nodes": "4-7"}]
@@ -88,6 +89,7 @@ def test_a_service_on_the_second_pool_is_modelled_with_it() -> None:
     assert services_of(case)[0].replica.chip == catalog.accelerators()["h200"]
 
 
+@pytest.mark.usefixtures("short_replays")
 def test_what_is_held_is_what_is_drawn() -> None:
     """A node in training draws what those of the second pool do, where only these train."""
     jobs = [{"name": "train", "gpus": 32, "step_time": "1 s", "partition": "new"}]

@@ -87,7 +87,7 @@ def with_even_steps(**engine: object) -> Replica:
     return with_engine(dataclasses.replace(plain, constants=numbers), launch=500e-6, sequence=0.0, **engine)
 
 
-@cases("seats, load", some(2, [(1, 0.5), (4, 0.8), (16, 0.9)]))
+@cases("seats, load", some(3, [(4, 0.8), (1, 0.5), (16, 0.9)]))
 def test_requests_wait_for_a_seat_as_in_m_m_c(seats: int, load: float) -> None:
     """With even steps and answers of geometric lengths, waits for one of so many seats are those of Erlang C."""
     one, mean, step = with_even_steps(sequences=seats), 400, 0.04
