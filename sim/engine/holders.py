@@ -93,7 +93,7 @@ class Allocation:
         """Positions that lost their node to another one at once."""
         self.suspects: list[tuple[int, FailureEvent]] = []
         """Nodes that failed and of which the jobs do not know yet, with the failure."""
-        self.repairs: list[RepairJob] = []
+        self.repairs: list[PendingRepair] = []
         """Repairs that begin when the jobs know of the failure."""
         self.unblamed: list[int] = []
         """Nodes that were swapped although nobody was blamed, until others have replaced them."""
@@ -409,7 +409,7 @@ class Taint:
 
 
 @dataclass(slots=True, eq=False)
-class RepairJob:
+class PendingRepair:
     """A repair of nodes that takes one time, from when somebody knows of the failure and its part is there."""
 
     failure: FailureEvent
@@ -453,12 +453,13 @@ class ReplicaGroup:
     incident: int = 0
     """Index of the cause of the open incident's first failure; 0 when there is none."""
     running: bool = False
+    """Whether it stepped when it was last settled; ask `is_running` of any other time."""
     run_at: float = math.inf
     """The time at which waiting turns into running without an event [s]; ``run_step`` is the step that then counts."""
     run_step: Run = _RUN
     detecting: bool = False
     detect_at: float = math.inf
-    waiting: Acquire | None = None
+    acquisition: Acquire | None = None
     """The acquisition for which the group waits."""
     segments: list[Segment] = field(default_factory=lambda: [(Bucket.QUEUED, math.inf)])
     """Waiting ahead: bucket and end [s]."""
@@ -477,7 +478,7 @@ class ReplicaGroup:
     failure: FailureEvent | None = None
     suspects: list[tuple[int, FailureEvent]] = field(default_factory=list)
     """Nodes that failed and that the job does not know of yet, with the failure."""
-    repairs: list[RepairJob] = field(default_factory=list)
+    repairs: list[PendingRepair] = field(default_factory=list)
     """Repairs that begin when the group knows of the failure."""
     saves: bool = False
     """Whether the job was notified and saves before it stops."""

@@ -121,7 +121,7 @@ class JobPhases:
 
     def offer(self, now: float) -> None:
         """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
-        if self.replacements.waiting:
+        if self.replacements.short_groups:
             self.replacements.serve(now)
         self.queue.serve(now)
 
@@ -269,8 +269,8 @@ class JobPhases:
                 job.state = job.unsaved
                 job.saved_at = now
                 self.failures.end_save(job, now)
-        if group.waiting is not None:
-            group.waiting = None
+        if group.acquisition is not None:
+            group.acquisition = None
             self.replacements.forget(group)
         if self.stores.transfers:
             self.stores.forget(group, now)
@@ -407,7 +407,7 @@ class JobPhases:
             group.step -= 1
             end = power.ramp(job, now)
             self.wait(group, [(Bucket.INITIALIZE, end)], now, exposed="both")
-            power.waiting.append((end, group, group.epoch))
+            power.ramps.append((end, group, group.epoch))
             self.kernel.unless_changed(end, EventPriority.PHASE, self.on_phase_end, group)
             return True
         self._begin_run(group, step)
@@ -474,7 +474,7 @@ class Replicas:
             job.is_orphaned = True
             for group in job.away:
                 # It was taking the state from one of those who leave.
-                if not (group.missing or group.detecting or group.waiting or group.ready_at > now):
+                if not (group.missing or group.detecting or group.acquisition or group.ready_at > now):
                     self.jobs.stop(group, now)
                     self.rejoin(group, now)
         job.away += leaving
@@ -528,8 +528,8 @@ class Replicas:
             main.running = False
             main.cause = last.cause
             self.jobs.follow(main, last.then or (Run(),), now)
-        elif main.waiting is not None and main.waiting.unit != "node" and job.suffices(main.waiting):
-            main.waiting = None
+        elif main.acquisition is not None and main.acquisition.unit != "node" and job.suffices(main.acquisition):
+            main.acquisition = None
             main.epoch += 1
             job.is_orphaned = False
             self.jobs.proceed(main, now)
@@ -538,7 +538,7 @@ class Replicas:
 
     def _is_starting(self, main: ReplicaGroup) -> bool:
         """Return whether replicas are about to step, and do not wait for others before."""
-        waits = main.waiting is not None or any(type(step) is Acquire for step in main.plan[main.step :])
+        waits = main.acquisition is not None or any(type(step) is Acquire for step in main.plan[main.step :])
         return not main.detecting and not waits
 
     def absorb(self, job: Job, now: float) -> None:
@@ -578,13 +578,13 @@ class Replacements:
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster
         self.reserves = jobs.prepared.reserves
-        self.waiting: list[ReplicaGroup] = []
+        self.short_groups: list[ReplicaGroup] = []
         """Groups that wait for nodes, longest first."""
 
     def forget(self, group: ReplicaGroup) -> None:
         """Let a group wait for nodes no longer."""
-        if group in self.waiting:
-            self.waiting.remove(group)
+        if group in self.short_groups:
+            self.short_groups.remove(group)
 
     def acquire(self, group: ReplicaGroup, step: Acquire, now: float) -> bool:
         """Take nodes; wait if there are too few, or until they are ready."""
@@ -595,13 +595,13 @@ class Replacements:
             if step.timeout <= 0 and step.otherwise:
                 self._give_up(group, step, now)
                 return True
-            group.waiting = step._replace(wanted=may_miss)
-            self.waiting.append(group)
+            group.acquisition = step._replace(wanted=may_miss)
+            self.short_groups.append(group)
         else:
             if group.job.suffices(step):
                 group.job.is_orphaned = False
                 return False
-            group.waiting = step
+            group.acquisition = step
         self.jobs.wait(group, [(step.bucket, math.inf)], now, exposed=step.exposed)
         if step.timeout < math.inf:
             self.kernel.unless_changed(now + step.timeout, EventPriority.PHASE, self._on_timeout, group)
@@ -617,7 +617,7 @@ class Replacements:
                 is_enough = self._take_missing(group, step, may_miss, now)
             if is_enough:
                 return True
-            if group.waiting is None:
+            if group.acquisition is None:
                 self.jobs.offer(now)
         return self._take_missing(group, step, may_miss, now)
 
@@ -676,20 +676,20 @@ class Replacements:
 
     def serve(self, now: float) -> None:
         """Serve the groups that wait for nodes, longest first."""
-        for group in list(self.waiting):
-            if group.waiting is None:
+        for group in list(self.short_groups):
+            if group.acquisition is None:
                 continue
             self.jobs.settle(group, now)
-            step = group.waiting
+            step = group.acquisition
             if self._replace(group, step, step.wanted, now):
-                self.waiting.remove(group)
-                group.waiting = None
+                self.short_groups.remove(group)
+                group.acquisition = None
                 group.epoch += 1
                 if not self._await_nodes(group, step, now):
                     self.jobs.proceed(group, now)
 
     def _on_timeout(self, group: ReplicaGroup, now: float) -> None:
-        step = group.waiting
+        step = group.acquisition
         if step is not None and step.otherwise:
             self.jobs.stop(group, now)
             self._give_up(group, step, now)
@@ -751,7 +751,7 @@ class Queue:
         self.jobs = jobs
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster
-        self.waiting: list[Job] = []
+        self.eligible: list[Job] = []
         """Eligible jobs, in the order in which they became so."""
         for job in jobs.all:
             self.kernel.at(job.arrival, EventPriority.ARRIVAL, self.enter, job)
@@ -763,7 +763,7 @@ class Queue:
 
     def enter(self, job: Job, now: float) -> None:
         """Put a job at the end of the queue."""
-        self.waiting.append(job)
+        self.eligible.append(job)
         self.serve(now)
 
     def settle(self, now: float) -> None:
@@ -794,12 +794,12 @@ class Queue:
 
     def serve(self, now: float) -> None:
         """Start jobs in their order until the first that does not fit; the next does not overtake it."""
-        while self.waiting:
-            job = self.waiting[0]
+        while self.eligible:
+            job = self.eligible[0]
             self._call_spares(job, now)
             if job.nodes_needed > self.cluster.idle.count:
                 return
-            del self.waiting[0]
+            del self.eligible[0]
             self._start(job, now)
 
     def _call_spares(self, job: Job, now: float) -> None:

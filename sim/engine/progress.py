@@ -628,7 +628,7 @@ class Power:
         self.causes = [causes.get(level.cause, 0) for level in self.upkeep.levels]
         self.throttle = (self.level.pace, self.causes[0]) if self.level is not None else (1.0, 0)
         """Pace that caps and heat allow [-], and which of them."""
-        self.waiting: list[tuple[float, ReplicaGroup, int]] = []
+        self.ramps: list[tuple[float, ReplicaGroup, int]] = []
         """Until when which groups wait for power [s], and the epoch in which they do: a failure ends it."""
         self.ramped = 0.0
         """Energy of ramps that has not been metered [J]."""
@@ -646,8 +646,8 @@ class Power:
         risen = job.main.replicas * job.nodes_per_replica * share * self.rise
         seconds = risen * self.pue / self.upkeep.ramp
         self.ramped += risen * seconds
-        self.waiting = [wait for wait in self.waiting if wait[0] > now and wait[1].epoch == wait[2]]
-        return max((end for end, _, _ in self.waiting), default=now) + seconds
+        self.ramps = [ramp for ramp in self.ramps if ramp[0] > now and ramp[1].epoch == ramp[2]]
+        return max((end for end, _, _ in self.ramps), default=now) + seconds
 
     def _on_level(self, index: int, now: float) -> None:
         """Go to the next level: meter what was drawn, and let every job step as fast as it may now."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ettrick.sim import rng
-from ettrick.sim.engine.holders import RepairJob
+from ettrick.sim.engine.holders import PendingRepair
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import RELAPSE, FailureCounts
 from ettrick.sim.engine.nodes import NodeState, TimeWeightedCount
@@ -205,31 +205,31 @@ class Repair:
         shelf = self.shelf_of.get(failure.info.source.name) if self.shelf_of else None
         if shelf is not None and not shelf.is_needed(failure, nodes[0]):
             shelf = None
-        job = RepairJob(failure, nodes, seconds, is_known=not groups, has_part=shelf is None)
+        pending = PendingRepair(failure, nodes, seconds, is_known=not groups, has_part=shelf is None)
         for group in groups:
-            group.repairs.append(job)
+            group.repairs.append(pending)
 
         def take_part(now: float) -> None:
-            job.has_part = True
-            self._begin_repair(job, now)
+            pending.has_part = True
+            self._begin_repair(pending, now)
 
         if shelf is not None:
             shelf.take(len(nodes), take_part)
         else:
-            self._begin_repair(job, self.kernel.now)
+            self._begin_repair(pending, self.kernel.now)
 
-    def _begin_repair(self, job: RepairJob, now: float) -> None:
+    def _begin_repair(self, pending: PendingRepair, now: float) -> None:
         """Begin a repair, if it is known and its part is there."""
-        if job.is_known and job.has_part and not job.has_begun:
-            job.has_begun = True
-            self.kernel.at(now + job.seconds, EventPriority.RETURN, self.on_end, job.nodes, job.failure)
+        if pending.is_known and pending.has_part and not pending.has_begun:
+            pending.has_begun = True
+            self.kernel.at(now + pending.seconds, EventPriority.RETURN, self.on_end, pending.nodes, pending.failure)
 
     def begin_repairs(self, group: ReplicaGroup | Allocation, now: float) -> None:
         """Begin the repairs of all that has struck the nodes of a group: it knows now."""
         repairs, group.repairs = group.repairs, []
-        for job in repairs:
-            job.is_known = True
-            self._begin_repair(job, now)
+        for pending in repairs:
+            pending.is_known = True
+            self._begin_repair(pending, now)
 
     def send(self, node: int, now: float) -> None:
         """Send a node that is down out of its place, with the cause that took it down."""

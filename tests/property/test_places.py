@@ -289,7 +289,7 @@ def _check_job(job: Job, now: float) -> None:
         assert sorted(group.missing) == empty
         assert group.since <= now or not job.arrival <= now
         assert job.holding or group.exposed == "none"
-        assert not (group.running and group.waiting)
+        assert not (group.running and group.acquisition)
         assert not (group.exposed in ("both", "nodes") and group.deferred)
     if job.main.is_running(now):
         assert not any(taint.is_known for taint in job.taints), "a job steps on from what it knows to be wrong"
