@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ettrick.sim.failures.trace import FailureTrace
     from ettrick.sim.policies.contracts import Plan
 
+    Interrupt = Callable[[list[Any], FailureEvent, float, float], None]
+
 Inside = list[tuple["ReplicaGroup | Allocation", int]]
 
 
@@ -44,7 +46,7 @@ class Failures:
     """
 
     jobs: JobPhases
-    interrupt: Callable[[list[Any], FailureEvent, float, float], None]
+    interrupt: Interrupt
     """Stops the groups that a failure strikes at a time [s]; they know of it after a latency [s]."""
     fail_part: Callable[[FailureEvent, float], None]
     """Takes a part of the fabric out, until a window closes [s]; NaN for the time of a repair."""

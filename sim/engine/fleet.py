@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from ettrick.sim.engine.admission import Admission, Records
 from ettrick.sim.engine.holders import PART_OF_NODE, STREAM_JOB, Holder
@@ -25,14 +25,14 @@ from ettrick.sim.policies.scheduler.planner import Planner
 from ettrick.sim.policies.scheduler.queue import Quota
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from ettrick.sim.engine.failures import Interrupt
     from ettrick.sim.engine.holders import Job
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
     from ettrick.sim.engine.result import Attempt, FleetResult
     from ettrick.sim.engine.services import ReplicaPool
@@ -100,7 +100,7 @@ class ClusterQueue(Queue):
         return Quota(tenant.nodes * self.per_node, borrow, lend, tenant.weight)
 
     @property
-    def interrupt(self) -> Callable[[list[Any], FailureEvent, float, float], None]:
+    def interrupt(self) -> Interrupt:
         """The call that stops the holders which a failure strikes, of every kind."""
         return self.stops.hit
 

@@ -71,7 +71,8 @@ class Interruptions:
                 group.epoch += 1
                 self._expect_detection(group, now + latency)
             return
-        # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
+        # A drain or a reclaim takes nodes away and gives notice of it: a save that it cuts off begins again, if there
+        # is time. No other failure waits for a save.
         is_saving = self._is_saving(group, now)
         can_save = takes_nodes and (is_saving or group.is_running(now))
         group.saves = can_save and group.job.checkpoint.save_time() <= failure.notice

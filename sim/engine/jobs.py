@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.failures import Failures
+    from ettrick.sim.engine.failures import Failures, Interrupt
     from ettrick.sim.engine.holders import Recorder, Segment
     from ettrick.sim.engine.kernel import Environment
-    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.progress import Power
@@ -757,7 +756,7 @@ class Queue:
             self.kernel.at(job.arrival, EventPriority.ARRIVAL, self.enter, job)
 
     @property
-    def interrupt(self) -> Callable[[list[Any], FailureEvent, float, float], None]:
+    def interrupt(self) -> Interrupt:
         """The call that stops the groups which a failure strikes; all of them are of named jobs."""
         return self.jobs.interruptions.hit
 
