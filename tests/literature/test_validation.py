@@ -57,7 +57,14 @@ def verdict_on(row: PublishedRow, lab: ScenarioRunner = LAB, **arguments: Any) -
     return judge(row, estimate, TABLE.stochastic)
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if not row.is_stochastic])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] * (name == "bytecheckpoint-7b"))  # 405b is the same measure
+        for name, row in ROWS.items()
+        if not row.is_stochastic
+    ],
+)
 def test_formula(name: str) -> None:
     """A row without random numbers: ours is as stated within the stated tolerance, or misses it where it should."""
     row = ROWS[name]
@@ -151,7 +158,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "superpod-16su-core": {"part": "spine"},
     "saxena-lost-time": {"write": 4},
     "saxena-availability": {"period": 180},
-    "bytecheckpoint-405b": {"save": 49.0},
+    "bytecheckpoint-405b": {"save": 49.0, "points": 400},
     "bloom-saves": {"write": 45.0},
     "ft-hsdp-restart": {"stall": 10.2},
     "ft-hsdp-elastic": {"away": 8.5},

@@ -192,10 +192,10 @@ def test_memory_does_not_grow_with_results() -> None:
 
     tracemalloc.start()
     try:
-        grown = held(100) - held(20)
+        grown = held(50) - held(10)
     finally:
         tracemalloc.stop()
-    assert grown / 80 < 8 * numbers * 1.25
+    assert grown / 40 < 8 * numbers * 1.25
 
 
 def test_sums_are_those_of_the_replications() -> None:

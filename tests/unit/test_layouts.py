@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from dataclasses import replace
@@ -93,6 +94,12 @@ def with_job(**changes: Any) -> dict[str, Any]:
 def search(content: dict[str, Any] | None = None, **options: Any) -> sim.LayoutSearch:
     """Return the search of a scenario."""
     return sim.LayoutSearch(sim.parse(content or scenario()), **options)
+
+
+@functools.cache
+def usual() -> tuple[Any, ...]:
+    """Return the layouts of the small scenario."""
+    return tuple(search().candidates())
 
 
 def by_brute_force(start: Workload, bounds: Bounds) -> set[Workload]:
@@ -268,23 +275,20 @@ def test_groups_that_must_stay_in_a_domain_stay() -> None:
         for candidate in search(with_job(parallelism=layout)).candidates()
     ]
     assert max(tensor * context for tensor, context in sizes) == 8
-    assert any(
-        tensor * context > 8
-        for tensor, context in ((c.plan.work.tensor, c.plan.work.context) for c in search().candidates())
-    )
+    assert any(tensor * context > 8 for tensor, context in ((c.plan.work.tensor, c.plan.work.context) for c in usual()))
 
 
 def test_options_widen_the_search() -> None:
     """Tensor groups stop at the scale-up domain and parameters stay whole, unless asked for."""
-    usual = [candidate.plan.work for candidate in search().candidates()]
-    assert {work.sharding for work in usual} == {"optimizer"}
-    assert max(work.tensor for work in usual) == 8
+    plain = [candidate.plan.work for candidate in usual()]
+    assert {work.sharding for work in plain} == {"optimizer"}
+    assert max(work.tensor for work in plain) == 8
     wide = [candidate.plan.work for candidate in search(any_tensor=True).candidates()]
     assert max(work.tensor for work in wide) == 32
-    assert set(usual) < set(wide)
+    assert set(plain) < set(wide)
     both = [candidate.plan.work for candidate in search(try_parameters=True).candidates()]
     assert {work.sharding for work in both} == {"optimizer", "parameters"}
-    assert set(usual) < set(both)
+    assert set(plain) < set(both)
 
 
 def test_the_shown_layouts_are_the_best_of_all_seated_ones() -> None:
@@ -484,8 +488,8 @@ def test_published_layouts_are_within_the_band_of_the_best() -> None:
 
 def test_options_find_more_and_nothing_worse() -> None:
     """Looking at schedules, ZeRO-2 and modules never loses a layout, and the best one is no slower."""
-    plain, more = search(), sim.LayoutSearch(sim.parse(scenario()), try_options=True)
-    few, many = ({one.plan.work: one.plan.time for one in each.candidates()} for each in (plain, more))
+    more = search(try_options=True).candidates()
+    few, many = ({one.plan.work: one.plan.time for one in each} for each in (usual(), more))
     assert few.keys() < many.keys()
     assert min(many.values()) <= min(few.values())
     assert {"gradients", "optimizer"} == {work.sharding for work in many}

@@ -615,7 +615,7 @@ def test_logs_of_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     result = sim.run(prepared, 0, keeps_log=True)
     names = ("events.txt", "sacct.txt", "train.jsonl")
     request = FitOptions(
-        [f"logs/{n}" for n in names], "logs/nodes.csv", ["UTC"], rules="logs/rules.yaml", simulations=20
+        [f"logs/{n}" for n in names], "logs/nodes.csv", ["UTC"], rules="logs/rules.yaml", simulations=4
     )
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
