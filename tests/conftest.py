@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header() -> str:
     """Return the line with which a failure can be repeated."""
-    return f"ETTRICK_SEED={SEED}" if IS_FULL else f"seed {SEED}, a tenth of the random examples, two in five draws"
+    return f"ETTRICK_SEED={SEED}" if IS_FULL else f"seed {SEED}, a sixteenth of the random examples, two in five draws"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

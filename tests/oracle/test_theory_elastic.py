@@ -24,7 +24,7 @@ from tests.typed import present
 
 DAY = 86400.0
 
-REPLICATIONS = 12
+REPLICATIONS = sample(20)
 
 BASE: dict[str, Any] = {
     "groups": 16,

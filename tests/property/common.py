@@ -24,7 +24,7 @@ MOST_EVENTS = 200_000
 
 
 def examples(count: int, on_push: int | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the settings of a property: a tenth of the examples (or `on_push`), always the same, or all for a seed.
+    """Return the settings of a property: one example in sixteen (or `on_push`), always the same, or all for a seed.
 
     There is no stopwatch, and a failing example is shown as it was drawn: to make it smaller takes minutes. Add
     ``Phase.shrink`` by hand.
