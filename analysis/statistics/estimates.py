@@ -11,7 +11,10 @@ denominator). It has a rank, so quantiles below it exist; a mean does not.
 from __future__ import annotations
 
 import bisect
+import functools
+import itertools
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +22,7 @@ import numpy as np
 from ettrick.analysis.parts import MetricSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -184,6 +187,7 @@ def quantile_interval(values: npt.ArrayLike, q: float, confidence: float = 0.95)
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
+@functools.lru_cache(maxsize=64)
 def _ranks(n: int, q: float, confidence: float) -> tuple[int, int] | None:
     """Return the ranks (from 1) of the two order statistics that bound quantile `q`, if both exist."""
     _check_probability("q", q)
@@ -191,12 +195,19 @@ def _ranks(n: int, q: float, confidence: float) -> tuple[int, int] | None:
     tail = (1.0 - confidence) / 2.0
     if n == 0 or (1.0 - q) ** n >= tail or q**n > tail:
         return None  # even the extremes do not bound it
-    # scipy.stats has this ready made, and would double the time of a short run by its import.
-    from scipy.special import bdtr, bdtrc
-
-    low = bisect.bisect_left(range(n), tail, key=lambda k: float(bdtr(k, n, q)))
-    high = bisect.bisect_left(range(n), -tail, key=lambda k: -float(bdtrc(k, n, q))) + 1
+    below = list(itertools.accumulate(_binomial(n, q)))
+    above = [0.0, *itertools.accumulate(_binomial(n, 1.0 - q))]
+    low = bisect.bisect_left(below, tail)
+    high = n + 2 - bisect.bisect_right(above, tail)
     return (low, high) if low >= 1 and high <= n else None
+
+
+def _binomial(n: int, q: float) -> Iterator[float]:
+    """Yield the probabilities of 0 to n successes."""
+    # Importing scipy.special would take longer than a short run.
+    for k in range(n + 1):
+        ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+        yield math.exp(ways + k * math.log(q) + (n - k) * math.log1p(-q))
 
 
 def _summary(x: FloatArray, mean: float | None, interval: Interval | None) -> MetricSummary:
@@ -264,9 +275,18 @@ def t_quantile(confidence: float, degrees: float) -> float:
 
 def t_upper(tail: float, degrees: float) -> float:
     """Return Student's quantile that leaves a probability above it."""
-    from scipy.special import stdtrit  # scipy.stats has it too, and would double the time of a short run by its import
+    if math.isclose(tail, 0.025) and degrees in _students():
+        return _students()[degrees]
+    from scipy.special import stdtrit
 
     return -float(stdtrit(degrees, tail))
+
+
+@functools.cache
+def _students() -> dict[float, float]:
+    """Return the quantiles that leave 2.5 % above them, by degrees of freedom: scipy.special takes longer to import."""
+    lines = (Path(__file__).parent / "student.txt").read_text(encoding="utf-8").split()
+    return dict(enumerate(map(float.fromhex, lines), 1))
 
 
 # Metrics over replications: a ratio of sums each.
