@@ -33,7 +33,7 @@ from ettrick.analysis.commands.terminal import (
 )
 
 # Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
-gc.set_threshold(50_000, 20, 20)
+gc.set_threshold(200_000, 20, 20)
 
 # Plugins of pydantic change no model here, and would be looked for in every package of the environment.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

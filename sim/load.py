@@ -386,7 +386,7 @@ _KEY = "cluster"
 class _Holder(BaseModel):
     """A scenario of which only the cluster counts."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
     cluster: ClusterSpec
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ettrick.sim import units
 from ettrick.sim.steps.hardware import PRECISIONS, Accelerator, NodePower
-from ettrick.sim.steps.recommender import Recommender
-from ettrick.sim.steps.serving import Engine, ServingConstants
 from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from ettrick.sim.yamlfile import load, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ettrick.sim.steps.recommender import Recommender
+    from ettrick.sim.steps.serving import Engine, ServingConstants
     from ettrick.sim.yamlfile import Data, Table
 
 __all__ = [
@@ -79,6 +79,8 @@ def models() -> dict[str, ModelShape]:
 @functools.cache
 def engines() -> dict[str, Engine]:
     """Return the serving engines by name."""
+    from ettrick.sim.steps.serving import Engine
+
     time, size = _quantity(units.DURATION), _quantity(units.SIZE)
     make = functools.partial(_filled, Engine, launch=time, sequence=time, reserved=size, admission=_admission)
     return _entries(make, "engines.yaml", "engines")
@@ -87,6 +89,8 @@ def engines() -> dict[str, Engine]:
 @functools.cache
 def serving_constants() -> ServingConstants:
     """Return the numbers of the model of inference that hold for all engines."""
+    from ettrick.sim.steps.serving import ServingConstants
+
     time = _quantity(units.DURATION)
     return _filled(
         ServingConstants,
@@ -106,6 +110,8 @@ def serving_constants() -> ServingConstants:
 @functools.cache
 def recommenders() -> dict[str, Recommender]:
     """Return the shapes of recommenders by name."""
+    from ettrick.sim.steps.recommender import Recommender
+
     make = functools.partial(_filled, Recommender, rows=tuple, lookups=tuple, bottom=tuple, top=tuple)
     return _entries(make, "engines.yaml", "recommenders")
 

@@ -311,8 +311,9 @@ def loss_of_host(layout: RankLayout, host: int) -> HostLoss:
     """Return what a job loses a part of with one of its hosts."""
     assert 0 <= host < layout.hosts, "a host of the job"
     ranks = np.arange(host * layout.gpus_per_node, (host + 1) * layout.gpus_per_node, dtype=np.int64)
-    groups = [np.unique(layout.group(kind, ranks)) if layout.size(kind) > 1 else ranks[:0] for kind in ORDER]
-    return HostLoss(*(tuple(numbers.tolist()) for numbers in (np.unique(layout.replica_of_rank[ranks]), *groups)))
+    groups = [layout.group(kind, ranks) if layout.size(kind) > 1 else ranks[:0] for kind in ORDER]
+    # `numpy.unique` would import masked arrays.
+    return HostLoss(*(tuple(sorted({*row.tolist()})) for row in (layout.replica_of_rank[ranks], *groups)))
 
 
 def stranded_gpus(lost_gpus: NDArray[np.integer], gpus: int, use: int) -> int:

@@ -159,7 +159,7 @@ class PowerAndCost:
         return math.fsum(what(level) * (edges[i + 1] - edges[i]) for i, level in enumerate(self.levels)) / end
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedJob:
     """A job, ready to run.
 
@@ -260,7 +260,7 @@ class SavePlan(NamedTuple):
     head: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedStream:
     """Many jobs, ready to arrive.
 
@@ -312,6 +312,19 @@ class PreparedStream:
     mttf: Mapping[int, float] = field(default_factory=dict)
 
 
+class PreparedFleet(NamedTuple):
+    """The streams of a scenario, and who shares the cluster."""
+
+    streams: tuple[PreparedStream, ...] = ()
+    tenants: tuple[Tenant, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    warnings: tuple[str, ...] = ()
+    jobs: tuple[tuple[int, int], ...] = ()
+    """Tenant and partition of each named job, by position."""
+    events: float = 0.0
+    """About how many events jobs of streams have: arrival, start, end, and one more for the queue [-]."""
+
+
 class RequestRates(NamedTuple):
     """Requests of a service over time: a rate [1/s] times factors in equal parts of a period [s], and growth a year.
 
@@ -337,7 +350,7 @@ class RequestRates(NamedTuple):
             count += 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ServicePlan:
     """A service, ready to serve.
 
@@ -475,7 +488,7 @@ class TargetPlan(NamedTuple):
     bill: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """A scenario with everything worked out that its replications share. Read-only; can be pickled."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -25,6 +25,11 @@ CHECK = "health-check"
 """The observer that a periodic check is."""
 
 
+def _normal(deviations: float) -> float:
+    """Return the standard normal distribution function [-]."""
+    return 0.5 * (1.0 + math.erf(deviations / math.sqrt(2.0)))
+
+
 class HealthScore(Model):
     """A score of each node, taken again and again: an alarm is given above a threshold.
 
@@ -41,12 +46,12 @@ class HealthScore(Model):
     @property
     def recall(self) -> float:
         """Share of the failures whose signs are seen [-]."""
-        return NormalDist().cdf(self.separation - self.threshold)
+        return _normal(self.separation - self.threshold)
 
     @property
     def false_alarms(self) -> float:
         """False alarms of a node [1/s]."""
-        return NormalDist().cdf(-self.threshold) / self.every
+        return _normal(-self.threshold) / self.every
 
 
 class Prediction(Model):

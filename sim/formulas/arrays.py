@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Checked arguments: scalars in, float out; arrays in, array out.
 
-FloatArray = npt.NDArray[np.float64]
+FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 
-Values = TypeVar("Values", float, FloatArray)
+Values = TypeVar("Values", float, "FloatArray")
 
 """Arguments and results: all of them numbers, or arrays that broadcast."""
 

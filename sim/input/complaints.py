@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args,
 from pydantic import BaseModel, WithJsonSchema
 
 from ettrick.sim import yamlfile
-from ettrick.sim.scenario.fields import OneOf, RuleError
+from ettrick.sim.scenario.fields import Later, OneOf, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -294,6 +294,8 @@ def models_in(annotation: Any, value: Data = None) -> Kinds:
         return (annotation,)
     if isinstance(annotation, OneOf):
         return annotation.others(value)
+    if isinstance(annotation, Later):
+        return models_in(annotation.annotation, value)
     return tuple(model for part in get_args(annotation) for model in models_in(part, value))
 
 

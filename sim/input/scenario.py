@@ -22,10 +22,8 @@ from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.policies.recovery import RECOVERIES
 from ettrick.sim.policies.repair import REPAIRS, Stock
 from ettrick.sim.policies.scheduler import SCHEDULERS, Scheduler
-from ettrick.sim.scenario.fields import Duration, Model, OneOf, default
+from ettrick.sim.scenario.fields import Duration, Later, Model, OneOf, default
 from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, CostSpec, JobSpec, PowerSpec, Spares, Target
-from ettrick.sim.scenario.services import ServiceSpec
-from ettrick.sim.scenario.streams import AnyStream, Partition, Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.repair import RepairTiers as RepairTiers
     from ettrick.sim.policies.repair import Simple
     from ettrick.sim.scenario.fields import BrokenRules
+    from ettrick.sim.scenario.services import ServiceSpec
+    from ettrick.sim.scenario.streams import AnyStream, Partition, Tenant
     from ettrick.sim.yamlfile import Data, Table
 
 DEFAULTS = {
@@ -105,6 +105,10 @@ else:
 
     AnySource, AnyCheckpoint, AnyDetection, AnyRecovery, AnyRepair = map(_one_of, tuple(REGISTRIES)[:5])
     AnyScheduler = Scheduler
+    ServiceSpec = Annotated[Any, Later("ettrick.sim.scenario.services", "ServiceSpec")]
+    AnyStream, Partition, Tenant = (
+        Annotated[Any, Later("ettrick.sim.scenario.streams", name)] for name in ("AnyStream", "Partition", "Tenant")
+    )
 
 
 class Scenario(Model):

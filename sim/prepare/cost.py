@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import Scenario
     from ettrick.sim.prepare.placement import EmptyCluster
+    from ettrick.sim.scenario.fields import Profile
     from ettrick.sim.scenario.model import CostSpec, Curtailment
-    from ettrick.sim.scenario.streams import Profile
 
 _SWITCHES = ("leaf", "spine", "core")
 

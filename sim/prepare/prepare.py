@@ -14,7 +14,7 @@ import numpy as np
 
 from ettrick.sim import catalog, steps
 from ettrick.sim.cluster import FABRIC_PARTS
-from ettrick.sim.engine.prepared import Prepared, PreparedJob, SparePool, TargetPlan
+from ettrick.sim.engine.prepared import Prepared, PreparedFleet, PreparedJob, SparePool, TargetPlan
 from ettrick.sim.failures.effects import Domains
 from ettrick.sim.failures.health import CHECK
 from ettrick.sim.failures.source import CONTENTION, OF_ONE_NODE, condition, slots_per_node
@@ -31,10 +31,8 @@ from ettrick.sim.prepare.placement import (
     surplus_nodes,
     whole_units,
 )
-from ettrick.sim.prepare.services import plans_of, services_of
 from ettrick.sim.prepare.step import PlacedJob, check_memory, pool_paces, relative_capacity, step_warnings, work_time
-from ettrick.sim.prepare.streams import prepare_streams
-from ettrick.sim.scenario.fields import PathError, RuleError
+from ettrick.sim.scenario.fields import PathError, RuleError, refuse_keys
 from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork
 
 if TYPE_CHECKING:
@@ -64,6 +62,8 @@ def prepare(scenario: Scenario) -> Prepared:
     """
     prepared = check(scenario)
     if scenario.services:
+        from ettrick.sim.prepare.services import plans_of
+
         prepared = replace(prepared, services=plans_of(prepared))
     site = EmptyCluster.of(scenario, prepared.counts, prepared.units)
     if prepared.scheduler.pack is not None:
@@ -112,7 +112,10 @@ def check(scenario: Scenario, *, must_fit: bool = True) -> Prepared:
     prepared = examine(scenario)
     if must_fit:
         check_memory(prepared)
-    services_of(prepared)
+    if scenario.services:
+        from ettrick.sim.prepare.services import services_of
+
+        services_of(prepared)
     return prepared
 
 
@@ -193,7 +196,7 @@ def _examined(scenario: Scenario) -> Prepared:
     rates = FailureRates(counts["node"], scenario.warmup + scenario.horizon, repair_of(scenario).success)
     jobs = tuple(_job(scenario, job, sources, rates) for job in placed)
     upkeep = upkeep_of(scenario, site, sources)
-    fleet = prepare_streams(scenario, site, sources, rates)
+    fleet = _fleet(scenario, site, sources, rates)
     conditions = _conditions(sources, jobs, fleet.streams, upkeep)
     sources += conditions
     share = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
@@ -219,6 +222,32 @@ def _examined(scenario: Scenario) -> Prepared:
             *power_warnings(scenario, upkeep),
         ),
     )
+
+
+def _fleet(
+    scenario: Scenario, site: EmptyCluster, sources: Sequence[FailureSource], rates: FailureRates
+) -> PreparedFleet:
+    """Return the streams, ready to arrive; nothing where jobs have no queue."""
+    _check_keys(scenario)
+    if not (scenario.streams or scenario.services):
+        return PreparedFleet()
+    from ettrick.sim.prepare.streams import prepare_streams
+
+    return prepare_streams(scenario, site, sources, rates)
+
+
+def _check_keys(scenario: Scenario) -> None:
+    """Refuse what only streams and services give a meaning to, where there are none."""
+    has_queue = bool(scenario.streams or scenario.services)
+    if not scenario.streams:
+        for key in ("templates",) if has_queue else ("tenants", "partitions", "templates"):
+            if getattr(scenario, key):
+                raise PathError((key,), "are for jobs of streams, and there are no streams")
+    if not has_queue:
+        rule = "is for jobs beside streams, and there are no streams"
+        refuse_keys(scenario, "jobs", ("tenant", "partition", "qos"), rule)
+    rule = "is for streams to say, each for its own jobs"
+    refuse_keys(scenario, "templates", ("tenant", "partition", "qos", "priority"), rule)
 
 
 def _stated(scenario: Scenario, counts: Mapping[str, int]) -> Prepared:

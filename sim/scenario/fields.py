@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import core_schema
 
 from ettrick.sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
+    from ettrick.sim.input.scenario import Scenario
     from ettrick.sim.yamlfile import Data, Table
 
 default: Callable[..., Any] = Field
@@ -59,6 +70,10 @@ def _be_strict(schema: Data, model: type[Model]) -> None:
             _be_strict(part, model)
 
 
+_around: list[type[BaseModel]] = []
+"""The model that is being built, if any: parts of it are not."""
+
+
 class Model(BaseModel):
     """Frozen, closed (unknown keys are errors) and free of NaN; defaults are validated like input."""
 
@@ -77,11 +92,26 @@ class Model(BaseModel):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Convert nothing: ``true`` is not 1, the text ``"8"`` is not 8, and the text ``"no"`` is not false.
 
-        Strictness of the whole model would also refuse a list for a tuple.
+        Strictness of the whole model would also refuse a list for a tuple. A model within another one is built when a
+        value of it is first validated: of what may be said, a scenario says a third.
         """
-        schema = handler(source)
+        if _around:
+            writer = core_schema.plain_serializer_function_ser_schema(_built)
+            name = f"{cls.__module__}.{cls.__qualname__}:{id(cls)}"  # as pydantic names a whole one
+            return core_schema.no_info_plain_validator_function(cls.model_validate, ref=name, serialization=writer)
+        _around.append(cls)
+        try:
+            schema = handler(source)
+        finally:
+            _around.pop()
         _be_strict(schema, cls)
         return schema
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the schema of a whole model for one within another, which its validator does not show."""
+        whole = schema["type"] == "function-plain"
+        return handler(core_schema.chain_schema([_built(cls).__pydantic_core_schema__]) if whole else schema)
 
     @model_validator(mode="after")
     def _follow_rules(self) -> Self:
@@ -202,6 +232,41 @@ class OneOf:
         return handler(core_schema.tagged_union_schema(choices, self._key))
 
 
+class Later:
+    """Annotation of a model, or a choice of them, that is imported when a value of it is first validated.
+
+    Parameters
+    ----------
+    module
+        The module that has it.
+    name
+        The name by which it has it.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+
+    @functools.cached_property
+    def annotation(self) -> Any:
+        """The annotation that it stands for."""
+        return getattr(importlib.import_module(self._module), self._name)
+
+    @functools.cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.annotation)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            lambda value: self._adapter.validate_python(value),
+            serialization=core_schema.plain_serializer_function_ser_schema(_built),
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        # The handler goes by the kind of a schema alone; what is in a chain it asks for all that it knows.
+        return handler(core_schema.chain_schema([self._adapter.core_schema]))
+
+
 def _built(model: Any) -> Any:
     """Return a model, or an instance of one, that is complete: one that was unpickled may be the first of its kind."""
     kind: Any = model if isinstance(model, type) else type(model)
@@ -291,6 +356,22 @@ def rate_of_whole(what: str, whole: str, *examples: str, may_be_zero: bool = Fal
     )
 
 
+Weight = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class Profile(Model):
+    """A rate that goes up and down again and again."""
+
+    every: Duration = Field(gt=0, description="After which time it begins anew.")
+    factors: tuple[Weight, ...] = Field(
+        min_length=1, max_length=10_000, description="What multiplies the rate in equal parts of that time."
+    )
+
+    def _broken_rules(self) -> BrokenRules:
+        if not any(self.factors):
+            yield ("factors",), "give at least one above zero: nothing would ever arrive"
+
+
 class Completed:
     """Annotation of a union: `complete` makes a short form whole before validation; `schema` adds it to JSON Schema."""
 
@@ -325,6 +406,14 @@ class PathError(ValueError):
     def is_of_files(self) -> bool:
         """Whether it comes from a file that cannot be read: another time, or elsewhere, it may be readable."""
         return is_of_files(self)
+
+
+def refuse_keys(scenario: Scenario, section: str, keys: Iterable[str], rule: str) -> None:
+    """Refuse the entries of a section that state one of some keys."""
+    for index, entry in enumerate(getattr(scenario, section)):
+        for key in keys:
+            if getattr(entry, key):
+                raise PathError((section, index, key), rule)
 
 
 def is_of_files(error: BaseException) -> bool:

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, Size, default
-from ettrick.sim.scenario.streams import Profile
+from ettrick.sim.scenario.fields import (
+    Bandwidth,
+    Count,
+    Duration,
+    Flops,
+    Fraction,
+    Model,
+    Power,
+    Profile,
+    Size,
+    default,
+)
 from ettrick.sim.steps.hardware import Precision
 from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
 from ettrick.sim.steps.workload import (

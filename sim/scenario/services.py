@@ -13,12 +13,12 @@ from ettrick.sim.scenario.fields import (
     Duration,
     Fraction,
     Model,
+    Profile,
     default,
     named,
     rate_of_whole,
 )
 from ettrick.sim.scenario.model import AnyModel
-from ettrick.sim.scenario.streams import Profile
 from ettrick.sim.steps.hardware import Precision
 
 if TYPE_CHECKING:

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import Completed, Count, Duration, Model, OneOf, default, rate_of_whole
+from ettrick.sim.scenario.fields import (
+    Completed,
+    Count,
+    Duration,
+    Model,
+    OneOf,
+    Profile,
+    Weight,
+    default,
+    rate_of_whole,
+)
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -72,21 +82,6 @@ def _with_use(usual: str) -> Completed:
 ArrivalRate = Annotated[
     float, *rate_of_whole("a rate of arrivals", "jobs arrive at the whole cluster", "40 per h", "7200 per day")
 ]
-
-Weight = Annotated[float, Field(ge=0, le=1e6)]
-
-
-class Profile(Model):
-    """A rate that goes up and down again and again."""
-
-    every: Duration = Field(gt=0, description="After which time it begins anew.")
-    factors: tuple[Weight, ...] = Field(
-        min_length=1, max_length=10_000, description="What multiplies the rate in equal parts of that time."
-    )
-
-    def _broken_rules(self) -> BrokenRules:
-        if not any(self.factors):
-            yield ("factors",), "give at least one above zero: nothing would ever arrive"
 
 
 class Poisson(Model):

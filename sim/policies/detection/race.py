@@ -255,7 +255,9 @@ def _grid(laws: Sequence[LawModel]) -> NDArray[np.float64]:
     return np.unique(np.concatenate(bends))
 
 
-_legendre = functools.cache(np.polynomial.legendre.leggauss)
+@functools.cache
+def _legendre(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(count)
 
 
 def _integral(function: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: NDArray[np.float64]) -> float:
