@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -697,6 +698,7 @@ def is_share(metric: str) -> bool:
     return metric in METRICS and METRICS[metric].is_share
 
 
+@functools.lru_cache(maxsize=2)
 def metrics_of(owner: Literal["service", "target"]) -> tuple[str, ...]:
     """Return the metrics of services or of targets; ``slo_attainment@service=chat`` is that of one."""
     return tuple(name for name, metric in METRICS.items() if metric.of == owner)

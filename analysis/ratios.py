@@ -1,11 +1,12 @@
 """From what a replication counted and took to amounts over bases: the metrics of `ettrick.analysis.metrics`.
 
-`ratios` has those of a scenario, `job_ratios` those of a job, `spending` energy, CO2 and cost, `target_ratios` what was
-promised of a service or a job.
+`Outcome` has those of a scenario, energy, CO2 and cost among them; `job_ratios` those of a job, `target_ratios` what
+was promised of a service or a job.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,66 +24,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.sim import JobResult, Prepared, PreparedJob, Result, TargetPlan
-    from ettrick.sim.scenario.model import CostSpec
-    from ettrick.sim.steps.power import Facility, FacilityEnergy
+    from ettrick.sim.steps.power import FacilityEnergy
 
     FloatArray = npt.NDArray[np.float64]
 
 # What a run took: energy by what drew it, and money by what it was paid for.
 
 _KWH, _MW = ENERGY.units["kWh"], 1e6
-
-
-def spending(prepared: Prepared, result: Result) -> dict[str, Ratio]:
-    """Return what a replication took as metrics of the whole cluster; nothing that is not known.
-
-    ``energy`` [J] and ``cost`` are those of the facility in the accounting window, idle nodes and repairs included;
-    ``carbon`` [kg of CO2] is that of this energy; these three ``_per_token`` are over the tokens that survived, of all
-    jobs;
-    ``tokens_per_gpu_day`` and ``tokens_per_mw_day`` are these tokens over what is there to make them, used or not: the
-    GPUs, and the power that the facility is built for.
-    """
-    tokens = math.fsum(_tokens(prepared, result, index) for index in range(len(prepared.jobs)))
-    if serves_alone(prepared):
-        tokens = _tokens_served(prepared, result)
-    return _metrics(
-        _amounts(prepared, result),
-        _endowment(prepared, result),
-        tokens,
-        has_tokens=METRICS["tokens_per_day"].lacks(prepared) is None,
-    )
-
-
-def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
-    """Return the same for each job: its share of what the cluster took, as the scenario shares it out."""
-    shares = _shares(prepared, result)
-    if shares is None:
-        return [{} for _ in prepared.jobs]
-    amounts, endowment = _amounts(prepared, result), _endowment(prepared, result)
-    return [
-        _metrics(
-            {name: share * amount for name, amount in amounts.items()},
-            {name: share * amount for name, amount in endowment.items()},
-            _tokens(prepared, result, index),
-            has_tokens=has_tokens,
-        )
-        for index, (share, has_tokens) in enumerate(zip(shares, _has_tokens(prepared), strict=True))
-    ]
-
-
-def amounts_of(prepared: Prepared, result: Result) -> tuple[dict[str, float], dict[str, int]]:
-    """Return what a replication took, by name, and its repairs that are paid for, by class of part [-].
-
-    ``seconds`` [s]; ``energy.<bucket>`` [J], where it is known what a node draws; ``cost.<what for>``, with prices.
-    """
-    amounts = {"seconds": _seconds(result)}
-    facility, cost = prepared.upkeep.facility, prepared.upkeep.cost
-    if facility is not None:
-        amounts |= {f"energy.{bucket}": amount for bucket, amount in _of_nodes(facility, result).items()}
-    if cost is None:
-        return amounts, {}
-    amounts |= {f"cost.{what}": amount for what, amount in _cost(cost, prepared, result).items()}
-    return amounts, _repairs(prepared, result)
 
 
 def _metrics(
@@ -93,32 +41,6 @@ def _metrics(
         metrics |= {f"{name}_per_token": Ratio(amount, tokens) for name, amount in amounts.items()}
         metrics |= {f"tokens_per_{name}": Ratio(tokens, amount) for name, amount in endowment.items()}
     return metrics
-
-
-def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
-    """Return what is known of the energy of a replication [J] and of its cost."""
-    amounts = {}
-    energy = _energy(prepared, result)
-    if energy is not None:
-        amounts["energy"] = energy.total
-        if METRICS["carbon"].lacks(prepared) is None:
-            amounts["carbon"] = (
-                result.drawn.carbon
-                if result.drawn is not None
-                else energy.total * prepared.upkeep.mean(lambda level: level.carbon, _seconds(result))
-            )
-    if prepared.upkeep.cost is not None:
-        amounts["cost"] = math.fsum(_cost(prepared.upkeep.cost, prepared, result).values())
-    return amounts
-
-
-def _endowment(prepared: Prepared, result: Result) -> dict[str, float]:
-    """Return what a replication had at hand, used or not: GPU-days, and MW-days where the power of a node is known."""
-    endowment = {"gpu_day": result.owned / DAY}
-    power = provisioned(prepared)
-    if power is not None:
-        endowment["mw_day"] = power / _MW * _seconds(result) / DAY
-    return endowment
 
 
 def provisioned(prepared: Prepared) -> float | None:
@@ -133,10 +55,6 @@ def provisioned(prepared: Prepared) -> float | None:
         prepared.nodes * facility.node.training, facility.network, facility.storage, facility.pue
     ).total
     return min(full, prepared.upkeep.cap)
-
-
-def _has_tokens(prepared: Prepared) -> list[bool]:
-    return [plan.tokens_per_second > 0 for plan in prepared.jobs]
 
 
 def _tokens(prepared: Prepared, result: Result, index: int) -> float:
@@ -162,68 +80,6 @@ def _shares(prepared: Prepared, result: Result) -> list[float] | None:
     requests = [job.requested if rule == "requested" else float(job.gpus) for job in result.jobs]
     total = sum(requests)
     return [amount / total if total else 0.0 for amount in requests]
-
-
-def _seconds(result: Result) -> float:
-    """Return the length of the accounting window [s]."""
-    return float(result.edges[-1] - result.edges[0])
-
-
-def _of_nodes(facility: Facility, result: Result) -> dict[str, float]:
-    """Return the energy of the nodes by bucket of the cluster [J]."""
-    if result.drawn is not None:
-        return dict(zip(CLUSTER_BUCKETS, result.drawn.nodes.tolist(), strict=True))
-    return energy_by_bucket(dict(zip(CLUSTER_BUCKETS, result.cluster.tolist(), strict=True)), facility.node)
-
-
-def _energy(prepared: Prepared, result: Result) -> FacilityEnergy | None:
-    """Return the energy of the facility by part [J]; ``None`` if it is not known."""
-    facility = prepared.upkeep.facility
-    if facility is None:
-        return None
-    seconds = _seconds(result)
-    nodes = sum(_of_nodes(facility, result).values())
-    return facility_energy(nodes, facility.network * seconds, facility.storage * seconds, facility.pue)
-
-
-def _repairs(prepared: Prepared, result: Result) -> dict[str, int]:
-    """Return the repairs that are paid for, by class of part [-]."""
-    repairs: dict[str, int] = {}
-    for part, number in ((prepared.upkeep.repaired[cause - 1], number) for cause, number in result.repairs.items()):
-        if part:
-            repairs[part] = repairs.get(part, 0) + number
-    return repairs
-
-
-def _cost(cost: CostSpec, prepared: Prepared, result: Result) -> dict[str, float]:
-    """Return the cost of a replication by what it is paid for, in the currency of the scenario."""
-    repairs = _repairs(prepared, result)
-    years = _seconds(result) / YEAR
-    gpu_years = result.owned / YEAR
-    costs = {
-        "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
-        "energy": (cost.energy or 0.0) * _priced_energy(prepared, result) / _KWH,
-        "storage": (cost.storage or 0.0) * years,
-        "repair": math.fsum(cost.repair.get(part, 0.0) * number for part, number in repairs.items()),
-        "labour": (cost.labour or 0.0) * sum(repairs.values()),
-        "rent": (cost.gpu_hour or 0.0) * result.owned / HOUR,
-    }
-    if prepared.parts:
-        costs["parts"] = math.fsum(
-            (prepared.parts[name].stock.price or 0.0) * use.bought
-            + (prepared.parts[name].stock.holding or 0.0) * use.part_seconds / YEAR
-            for name, use in result.parts.items()
-        )
-    return costs
-
-
-def _priced_energy(prepared: Prepared, result: Result) -> float:
-    """Return the energy of a replication [J], each joule times the price of its moment over the stated one."""
-    if result.drawn is not None:
-        return result.drawn.priced
-    energy = _energy(prepared, result)
-    price = prepared.upkeep.mean(lambda level: level.price, _seconds(result)) if prepared.upkeep.levels else 1.0
-    return energy.total * price if energy is not None else 0.0
 
 
 # From what a replication counted to metrics.
@@ -281,31 +137,199 @@ def _since_arrival(plan: PreparedJob, job: JobResult) -> dict[str, Ratio]:
 
 
 def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
-    """Return the metrics of one replication, over all its jobs.
-
-    What all jobs have is as `Metric.together` says; energy and cost are those of the cluster.
-    """
-    metrics = _pooled(prepared, result)
-    if serves_alone(prepared):
-        metrics["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
-    else:
-        productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
-        metrics["cluster_goodput"] = Ratio(productive, result.capacity)
-    metrics |= fleet_ratios(prepared, result.fleet) | target_ratios(prepared, result)
-    return metrics | _of_the_cluster(prepared, result) | spending(prepared, result)
+    """Return the metrics of one replication, over all its jobs."""
+    return Outcome(prepared, result).metrics()
 
 
-def _pooled(prepared: Prepared, result: Result) -> dict[str, Ratio]:
-    """Return the metrics of all named jobs together."""
-    planned = [source.planned for source in prepared.sources]
-    jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
-    pooled: dict[str, Ratio] = {}
-    for name in dict.fromkeys(name for row in jobs for name in row):
-        shares = [row[name] for row in jobs if name in row]
-        if len(shares) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
-            continue
-        pooled[name] = _together(name, shares, max(_last_end(result) - _first_arrival(result), 0.0) / DAY)
-    return pooled
+class Outcome:
+    """The metrics of a replication, and what it took; each part is worked out once."""
+
+    def __init__(self, prepared: Prepared, result: Result) -> None:
+        self.prepared, self.result = prepared, result
+        self.seconds = float(result.edges[-1] - result.edges[0])
+        """The length of the accounting window [s]."""
+
+    @functools.cached_property
+    def jobs(self) -> list[dict[str, Ratio]]:
+        """The metrics of each named job, without what it took."""
+        planned = [source.planned for source in self.prepared.sources]
+        jobs = zip(self.prepared.jobs, self.result.jobs, strict=True)
+        return [job_ratios(plan, job, planned) for plan, job in jobs]
+
+    @functools.cached_property
+    def nodes(self) -> dict[str, float]:
+        """The energy of the nodes by bucket of the cluster [J]; empty where it is not known what a node draws."""
+        facility, drawn = self.prepared.upkeep.facility, self.result.drawn
+        if facility is None:
+            return {}
+        if drawn is not None:
+            return dict(zip(CLUSTER_BUCKETS, drawn.nodes.tolist(), strict=True))
+        return energy_by_bucket(dict(zip(CLUSTER_BUCKETS, self.result.cluster.tolist(), strict=True)), facility.node)
+
+    @functools.cached_property
+    def energy(self) -> FacilityEnergy | None:
+        """The energy of the facility by part [J]; ``None`` if it is not known."""
+        facility, seconds = self.prepared.upkeep.facility, self.seconds
+        if facility is None:
+            return None
+        nodes = sum(self.nodes.values())
+        return facility_energy(nodes, facility.network * seconds, facility.storage * seconds, facility.pue)
+
+    @functools.cached_property
+    def repairs(self) -> dict[str, int]:
+        """The repairs that are paid for, by class of part [-]; none without prices."""
+        repairs: dict[str, int] = {}
+        upkeep = self.prepared.upkeep
+        for cause, number in self.result.repairs.items() if upkeep.cost is not None else ():
+            part = upkeep.repaired[cause - 1]
+            if part:
+                repairs[part] = repairs.get(part, 0) + number
+        return repairs
+
+    @functools.cached_property
+    def costs(self) -> dict[str, float]:
+        """The cost by what it is paid for, in the currency of the scenario; none without prices."""
+        prepared, result, cost = self.prepared, self.result, self.prepared.upkeep.cost
+        if cost is None:
+            return {}
+        gpu_years = result.owned / YEAR
+        costs = {
+            "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
+            "energy": (cost.energy or 0.0) * self._priced_energy() / _KWH,
+            "storage": (cost.storage or 0.0) * (self.seconds / YEAR),
+            "repair": math.fsum(cost.repair.get(part, 0.0) * number for part, number in self.repairs.items()),
+            "labour": (cost.labour or 0.0) * sum(self.repairs.values()),
+            "rent": (cost.gpu_hour or 0.0) * result.owned / HOUR,
+        }
+        if prepared.parts:
+            costs["parts"] = math.fsum(
+                (prepared.parts[name].stock.price or 0.0) * use.bought
+                + (prepared.parts[name].stock.holding or 0.0) * use.part_seconds / YEAR
+                for name, use in result.parts.items()
+            )
+        return costs
+
+    def _priced_energy(self) -> float:
+        """Return the energy [J], each joule times the price of its moment over the stated one."""
+        if self.result.drawn is not None:
+            return self.result.drawn.priced
+        levels, energy = self.prepared.upkeep.levels, self.energy
+        price = self.prepared.upkeep.mean(lambda level: level.price, self.seconds) if levels else 1.0
+        return energy.total * price if energy is not None else 0.0
+
+    def amounts(self) -> dict[str, float]:
+        """Return what the replication took, by name.
+
+        ``seconds`` [s]; ``energy.<bucket>`` [J], where it is known what a node draws; ``cost.<what for>``, with prices.
+        """
+        energies = {f"energy.{bucket}": amount for bucket, amount in self.nodes.items()}
+        return {"seconds": self.seconds, **energies, **{f"cost.{what}": cost for what, cost in self.costs.items()}}
+
+    @functools.cached_property
+    def _totals(self) -> dict[str, float]:
+        """What is known of the energy of the replication [J] and of its cost."""
+        prepared, drawn = self.prepared, self.result.drawn
+        totals = {}
+        if self.energy is not None:
+            totals["energy"] = self.energy.total
+            if METRICS["carbon"].lacks(prepared) is None:
+                totals["carbon"] = (
+                    drawn.carbon
+                    if drawn is not None
+                    else self.energy.total * prepared.upkeep.mean(lambda level: level.carbon, self.seconds)
+                )
+        if prepared.upkeep.cost is not None:
+            totals["cost"] = math.fsum(self.costs.values())
+        return totals
+
+    @functools.cached_property
+    def _endowment(self) -> dict[str, float]:
+        """What was at hand, used or not: GPU-days, and MW-days where the power of a node is known."""
+        endowment = {"gpu_day": self.result.owned / DAY}
+        power = provisioned(self.prepared)
+        if power is not None:
+            endowment["mw_day"] = power / _MW * self.seconds / DAY
+        return endowment
+
+    def spending(self) -> dict[str, Ratio]:
+        """Return what the replication took as metrics of the whole cluster; nothing that is not known.
+
+        ``energy`` [J] and ``cost`` are those of the facility in the accounting window, idle nodes and repairs included;
+        ``carbon`` [kg of CO2] is that of this energy; these three ``_per_token`` are over the tokens that survived, of
+        all jobs; ``tokens_per_gpu_day`` and ``tokens_per_mw_day`` are these tokens over what is there to make them,
+        used or not: the GPUs, and the power that the facility is built for.
+        """
+        prepared, result = self.prepared, self.result
+        tokens = math.fsum(_tokens(prepared, result, index) for index in range(len(prepared.jobs)))
+        if serves_alone(prepared):
+            tokens = _tokens_served(prepared, result)
+        return _metrics(
+            self._totals, self._endowment, tokens, has_tokens=METRICS["tokens_per_day"].lacks(prepared) is None
+        )
+
+    def job_spending(self) -> list[dict[str, Ratio]]:
+        """Return the same for each job: its share of what the cluster took, as the scenario shares it out."""
+        prepared, result = self.prepared, self.result
+        shares = _shares(prepared, result)
+        if shares is None:
+            return [{} for _ in prepared.jobs]
+        return [
+            _metrics(
+                {name: share * amount for name, amount in self._totals.items()},
+                {name: share * amount for name, amount in self._endowment.items()},
+                _tokens(prepared, result, index),
+                has_tokens=plan.tokens_per_second > 0,
+            )
+            for index, (share, plan) in enumerate(zip(shares, prepared.jobs, strict=True))
+        ]
+
+    def metrics(self) -> dict[str, Ratio]:
+        """Return the metrics over all jobs.
+
+        What all jobs have is as `Metric.together` says; energy and cost are those of the cluster.
+        """
+        prepared, result = self.prepared, self.result
+        metrics = self._pooled()
+        if serves_alone(prepared):
+            metrics["tokens_per_day"] = Ratio(_tokens_served(prepared, result), self.seconds / DAY)
+        else:
+            productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
+            metrics["cluster_goodput"] = Ratio(productive, result.capacity)
+        metrics |= fleet_ratios(prepared, result.fleet) | target_ratios(prepared, result)
+        return metrics | self._of_the_cluster() | self.spending()
+
+    def _pooled(self) -> dict[str, Ratio]:
+        """Return the metrics of all named jobs together."""
+        jobs = self.jobs
+        if len(jobs) == 1:
+            return dict(jobs[0])
+        arrival = min((job.arrival for job in self.result.jobs), default=0.0)
+        days = max(max((job.end for job in self.result.jobs), default=0.0) - arrival, 0.0) / DAY
+        pooled: dict[str, Ratio] = {}
+        for name in dict.fromkeys(name for row in jobs for name in row):
+            shares = [row[name] for row in jobs if name in row]
+            if len(shares) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
+                continue
+            pooled[name] = _together(name, shares, days)
+        return pooled
+
+    def _of_the_cluster(self) -> dict[str, Ratio]:
+        """Return the metrics of nodes, alarms, parts and units."""
+        prepared, result = self.prepared, self.result
+        metrics = {"node_availability": Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)}
+        if METRICS["alarm_recall"].lacks(prepared) is None:
+            right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))
+            metrics["false_alarms_per_day"] = Ratio(wrong, self.seconds / DAY)
+            metrics["alarm_precision"] = Ratio(right, right + wrong)
+            metrics["alarm_recall"] = Ratio(right, right + missed)
+        if prepared.parts:
+            demands, waited = (sum(use[index] for use in result.parts.values()) for index in (0, 1))
+            metrics["fill_rate"] = Ratio(demands - waited, demands)
+            metrics["stock_outs"] = Ratio(waited, 1)
+            metrics["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
+        if result.unit_seconds:
+            metrics["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
+        return metrics
 
 
 def _together(name: str, shares: Sequence[Ratio], days: float) -> Ratio:
@@ -316,32 +340,6 @@ def _together(name: str, shares: Sequence[Ratio], days: float) -> Ratio:
         return min(values, default=Ratio(0.0, 0.0))
     base = {"sum": 1.0, "daily": days}.get(rule, sum(share.base for share in shares))
     return Ratio(sum(share.amount for share in shares), base, sum(share.doubt for share in shares))
-
-
-def _of_the_cluster(prepared: Prepared, result: Result) -> dict[str, Ratio]:
-    """Return the metrics of nodes, alarms, parts and units."""
-    metrics = {"node_availability": Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)}
-    if METRICS["alarm_recall"].lacks(prepared) is None:
-        right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))
-        metrics["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
-        metrics["alarm_precision"] = Ratio(right, right + wrong)
-        metrics["alarm_recall"] = Ratio(right, right + missed)
-    if prepared.parts:
-        demands, waited = (sum(use[index] for use in result.parts.values()) for index in (0, 1))
-        metrics["fill_rate"] = Ratio(demands - waited, demands)
-        metrics["stock_outs"] = Ratio(waited, 1)
-        metrics["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
-    if result.unit_seconds:
-        metrics["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
-    return metrics
-
-
-def _first_arrival(result: Result) -> float:
-    return min(job.arrival for job in result.jobs)
-
-
-def _last_end(result: Result) -> float:
-    return max(job.end for job in result.jobs)
 
 
 def time_shares(result: Result) -> dict[str, Ratio]:
@@ -382,12 +380,14 @@ class TargetResult(NamedTuple):
 
 def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of all targets together, as `Metric.together` says, and of each."""
+    if not prepared.targets:
+        return {}
     rows = {plan.name: _target_metrics(plan, target_result(prepared, plan, result)) for plan in prepared.targets}
     metrics: dict[str, Ratio] = {}
     for name in metrics_of("target"):
         shares = [row[name] for row in rows.values() if name in row]
         if shares:
-            metrics[name] = _together(name, shares, _seconds(result) / DAY)
+            metrics[name] = _together(name, shares, float(result.edges[-1] - result.edges[0]) / DAY)
         metrics |= {Slice(name, "target", target).name: row[name] for target, row in rows.items() if name in row}
     return metrics
 

@@ -142,7 +142,7 @@ class Comparison:
         """The variants that may be the best, together at 95 %; ``None`` for two, or without a rank."""
         if len(self.names) < 3 or not self.order:
             return None
-        rows = [[row[self.headline] for row in ensemble.rows] for ensemble in self.ensembles]
+        rows = [ensemble.rows.column(self.headline) for ensemble in self.ensembles]
         return ranking_of(rows, lowest=lower_is_better(self.headline), metric=self.headline)
 
 
@@ -325,8 +325,8 @@ def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, DifferenceSummary
         name: None
         if grows and METRICS[name].is_of_queue
         else difference(
-            [row[name] for row in our_rows],
-            [row[name] for row in their_rows],
+            our_rows.column(name),
+            their_rows.column(name),
             controls,
             metric=name,
             is_exact=_are_exact((ours, theirs), name),
@@ -357,10 +357,10 @@ def _excess(ensembles: Sequence[Ensemble], metric: str, precision: Precision) ->
     """Return the widest interval of a difference over what it should be [-]; infinite where there is none."""
     precision.check(metric)
     (first, *rivals), exact = ensembles, _are_exact(ensembles, metric)
-    theirs = [row[metric] for row in first.rows]
+    theirs = first.rows.column(metric)
     mean, worst = means(first.rows)[metric], 0.0
     for rival in rivals:
-        apart = difference([row[metric] for row in rival.rows], theirs, metric=metric, is_exact=exact)
+        apart = difference(rival.rows.column(metric), theirs, metric=metric, is_exact=exact)
         if apart is None:
             return math.inf
         if not exact:
@@ -546,7 +546,7 @@ def _what_is_equal(comparison: Comparison) -> AtEqual | None:
 
 def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, StoresSummary]:
     """Return what checkpoint stores of presets make of the headline, and what the difference is without them."""
-    rows = {name: [row[comparison.headline] for row in ensemble.rows] for name, ensemble in comparison.by_name.items()}
+    rows = {name: ensemble.rows.column(comparison.headline) for name, ensemble in comparison.by_name.items()}
     first = comparison.names[0]
     base = without.get(first, first)
     return {

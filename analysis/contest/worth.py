@@ -16,6 +16,7 @@ from ettrick.analysis.results.explained import OnePoint, WorthBase, WorthDocumen
 from ettrick.analysis.results.run import provenance, replays_a_log
 from ettrick.analysis.statistics.differences import difference
 from ettrick.analysis.statistics.estimates import contributions, means, summaries
+from ettrick.analysis.statistics.rows import column
 from ettrick.sim import MOST_EVENTS, Ratio, catalog, closed_form, prepare, units
 from ettrick.sim.units import DAY, YEAR
 
@@ -422,7 +423,7 @@ def _simulated(change: Improvement, ensemble: Ensemble, base: Ensemble) -> _Simu
 
 
 def _contributions(rows: Sequence[Mapping[str, Ratio]]) -> _Table:
-    return {name: contributions([row[name] for row in rows]) for name in METRICS if name in rows[0]}
+    return {name: contributions(column(rows, name)) for name in METRICS if name in rows[0]}
 
 
 class _SimulatedChange(NamedTuple):

@@ -1,143 +1,32 @@
 """Many replications added up one by one: sums, and a few numbers of each where a spread is asked for.
 
 `Ensemble` has the replications of a scenario: `Ensemble.rows` their metrics, the rest of it what documents say beside
-them. `LazyRows` keeps rows of numbers without an object for each.
+them.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ettrick.analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
-from ettrick.analysis.ratios import add_times, amounts_of, job_ratios, job_spending, ratios
+from ettrick.analysis.ratios import Outcome, add_times
 from ettrick.analysis.statistics.differences import CONTROL_COUNT, ControlVariates
-from ettrick.sim import CLUSTER, CLUSTER_BUCKETS, JOB_BUCKETS, NAMED, NO_FLEET, ROOTS, Bucket, Ratio, added
+from ettrick.analysis.statistics.rows import LazyRows, MetricTable
+from ettrick.sim import CLUSTER, CLUSTER_BUCKETS, JOB_BUCKETS, NAMED, NO_FLEET, ROOTS, Bucket, added
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from ettrick.sim import FleetResult, JobResult, Prepared, Result
 
     FloatArray = npt.NDArray[np.float64]
-
-# Numbers of many replications in little memory: rows of a few numbers each, without an object for each of them.
-
-Row = TypeVar("Row")
-
-
-class _Rows(Sequence[Row]):
-    """A sequence of rows that are made when they are read; equal to any sequence of the same rows."""
-
-    def __eq__(self, rows: object) -> bool:
-        """Return whether another sequence has the same rows."""
-        return isinstance(rows, Sequence) and list(self) == list(rows)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Row]: ...
-
-    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
-        """Return a row, or some of them."""
-        numbers = range(len(self))[index]
-        return self._some(numbers) if isinstance(numbers, range) else self._row(numbers)
-
-    def _some(self, numbers: range) -> Sequence[Row]:
-        return [self._row(number) for number in numbers]
-
-    @abstractmethod
-    def _row(self, number: int) -> Row: ...
-
-
-class LazyRows(_Rows[Row]):
-    """Rows of equally many numbers, such as ratios."""
-
-    __slots__ = ("_make", "_numbers", "_width")
-
-    def __init__(self, numbers: array[float], width: int, make: Callable[[Iterable[float]], Row]) -> None:
-        self._numbers, self._width, self._make = numbers[:], width, make  # a copy has no room for what may follow
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self._numbers) // self._width
-
-    def _some(self, numbers: range) -> Sequence[Row]:
-        if numbers.step != 1:
-            return super()._some(numbers)
-        return LazyRows(self._of(numbers.start, numbers.stop), self._width, self._make)
-
-    def _row(self, number: int) -> Row:
-        return self._make(self._of(number, number + 1))
-
-    def _of(self, first: int, end: int) -> array[float]:
-        return self._numbers[first * self._width : end * self._width]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.float64]:
-        """Return the numbers, shape (n, width)."""
-        # Always a copy: whoever changes an array does not mean to change what was simulated.
-        return np.array(self._numbers, dtype=dtype or np.float64).reshape(-1, self._width)
-
-
-class _MetricRow(Mapping[str, Ratio]):
-    """The metrics of one replication, each made when it is asked for."""
-
-    __slots__ = ("_columns", "_place")
-
-    def __init__(self, columns: Mapping[str, array[float]], place: int) -> None:
-        self._columns, self._place = columns, _WIDTH * place
-
-    def __getitem__(self, name: str) -> Ratio:
-        """Return a metric."""
-        place = self._place
-        return Ratio(*self._columns[name][place : place + _WIDTH])
-
-    def __iter__(self) -> Iterator[str]:
-        """Return the names of the metrics."""
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        """Return how many metrics there are."""
-        return len(self._columns)
-
-
-_WIDTH = len(Ratio._fields)
-
-
-class MetricTable(_Rows[Mapping[str, Ratio]]):
-    """The metrics of all replications, 24 bytes each: a row for each, as `ettrick.analysis.ratios.ratios` has it."""
-
-    def __init__(self) -> None:
-        self._columns: dict[str, array[float]] = {}
-        self._count = 0
-
-    def append(self, row: Mapping[str, Ratio]) -> None:
-        """Add the metrics of a replication; one that another replication lacks, such as of a size, is nothing there."""
-        for name, ratio in row.items():
-            if name not in self._columns:
-                self._columns[name] = array("d", [0.0] * (_WIDTH * self._count))
-            self._columns[name].extend(ratio)
-        self._count += 1
-        for column in self._columns.values():
-            column.extend([0.0] * (_WIDTH * self._count - len(column)))
-
-    def __len__(self) -> int:
-        """Return the number of replications."""
-        return self._count
-
-    def _row(self, number: int) -> Mapping[str, Ratio]:
-        return _MetricRow(self._columns, number)
 
 
 class JobTally:
@@ -187,7 +76,7 @@ class Ensemble:
     interrupted
         In how many of them a failure hit a job.
     owned, cluster
-        GPU-time of the cluster [GPU s], in all and by bucket, shape (20,).
+        GPU-time of the cluster [GPU s], in all and by bucket, shape (21,).
     requested, buckets
         Requested GPU-time of all jobs [GPU s], and by bucket, shape (14,).
     losses
@@ -222,7 +111,6 @@ class Ensemble:
         self._controls = array("d")
         self._has_controls = True
         self.interrupted = 0
-        self._planned = [source.planned for source in prepared.sources]
         self.jobs = [JobTally() for _ in prepared.jobs]
         self.owned = 0.0
         self.cluster: FloatArray = np.zeros(len(CLUSTER_BUCKETS))
@@ -248,22 +136,24 @@ class Ensemble:
 
     def add(self, result: Result) -> None:
         """Add a replication."""
-        self.rows.append(ratios(self.prepared, result))
+        outcome = Outcome(self.prepared, result)
+        self.rows.append(outcome.metrics())
         controls = self._variates.of(result)
         self._has_controls = self._has_controls and controls is not None
         self._controls.extend(controls or ())
         if self._keeps_results:
             self.results.append(result)
-        self._add_sums(result)
+        self._add_sums(outcome)
 
-    def _add_sums(self, result: Result) -> None:
+    def _add_sums(self, outcome: Outcome) -> None:
+        result = outcome.result
         self.interrupted += any(job.disruptions for job in result.jobs)
         self.owned += result.owned
         self.cluster += result.cluster
-        plans, spent = self.prepared.jobs, job_spending(self.prepared, result)
-        for plan, job, tally, spending in zip(plans, result.jobs, self.jobs, spent, strict=True):
+        rows = zip(outcome.jobs, outcome.job_spending(), strict=True)
+        for job, tally, (row, spending) in zip(result.jobs, self.jobs, rows, strict=True):
             tally.add(job)
-            tally.rows.append(job_ratios(plan, job, self._planned) | spending)
+            tally.rows.append(row | spending)
             self.requested += job.requested
             self.buckets += job.buckets
             self.losses[:, : job.totals.shape[2]] += job.totals.sum(axis=0)
@@ -279,10 +169,9 @@ class Ensemble:
         )
         add_times(self.down_times, result.down_times)
         add_times(self.unit_down_times, result.unit_down_times)
-        amounts, repairs = amounts_of(self.prepared, result)
-        for name, amount in amounts.items():
+        for name, amount in outcome.amounts().items():
             self.amounts.setdefault(name, array("d")).append(amount)
-        self.repairs.update(repairs)
+        self.repairs.update(outcome.repairs)
         self._add_fleet(result.fleet)
         if self.prepared.windows is not None:
             self._add_windows(result)

@@ -21,6 +21,7 @@ from ettrick.analysis.results.fleet import describe_fleet, describe_services, fl
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from ettrick.analysis.statistics.intervals import mean_estimate, possible, unseen, widened
+from ettrick.analysis.statistics.rows import column
 from ettrick.sim import (
     CLUSTER_BUCKETS,
     JOB_BUCKETS,
@@ -93,7 +94,7 @@ def replays_a_log(prepared: Prepared) -> bool:
 
 def _simulated(ensemble: Ensemble, formula: float | None) -> models.SimulatedEttr:
     """Return the simulated ETTR, and how far that of the formula is from it; no interval where chance is not in it."""
-    amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
+    amounts, bases, _ = np.array(ensemble.rows.column("ettr")).T.copy()
     total = float(bases.sum())
     mean = float(amounts.sum()) / total if total > 0 else None
     estimate = None if replays_a_log(ensemble.prepared) else ratio_interval(amounts, bases)
@@ -265,7 +266,7 @@ def _metrics(
 ) -> dict[str, parts.MetricSummary]:
     metrics = {}
     for name, summary in summaries(rows).items():
-        ratios = [row[name] for row in rows]
+        ratios = column(rows, name)
         # Few runs that all finished are no proof that every run does.
         estimate = mean_estimate(ratios, name, is_exact=is_exact(prepared, name), follows_tail=False)
         adjusted = controlled(ratios, controls) if controls else None

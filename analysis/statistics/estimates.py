@@ -10,7 +10,6 @@ denominator). It has a rank, so quantiles below it exist; a mean does not.
 
 from __future__ import annotations
 
-import bisect
 import functools
 import itertools
 import math
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ettrick.analysis.parts import MetricSummary
+from ettrick.analysis.statistics.rows import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -195,10 +195,9 @@ def _ranks(n: int, q: float, confidence: float) -> tuple[int, int] | None:
     tail = (1.0 - confidence) / 2.0
     if n == 0 or (1.0 - q) ** n >= tail or q**n > tail:
         return None  # even the extremes do not bound it
-    below = list(itertools.accumulate(_binomial(n, q)))
-    above = [0.0, *itertools.accumulate(_binomial(n, 1.0 - q))]
-    low = bisect.bisect_left(below, tail)
-    high = n + 2 - bisect.bisect_right(above, tail)
+    below, above = itertools.accumulate(_binomial(n, q)), itertools.accumulate(_binomial(n, 1.0 - q))
+    low = sum(1 for _ in itertools.takewhile(lambda chance: chance < tail, below))
+    high = n + 1 - sum(1 for _ in itertools.takewhile(lambda chance: chance <= tail, above))
     return (low, high) if low >= 1 and high <= n else None
 
 
@@ -299,7 +298,7 @@ def summaries(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, MetricSummary]:
 
 def means(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, float | None]:
     """Return the mean of each metric as in `summaries`, without the rest."""
-    sums = {name: map(sum, _columns(rows, name)) for name in (rows[0] if rows else ())}
+    sums = {name: map(sum, _columns(rows, name).tolist()) for name in (rows[0] if rows else ())}
     return {name: amount / base if base and math.isfinite(amount) else None for name, (amount, base) in sums.items()}
 
 
@@ -334,13 +333,13 @@ def lower_bound(rows: Sequence[Mapping[str, Ratio]], name: str) -> float | None:
     float or None
         ``None`` when there were events (the mean says more), or no time in which to see one.
     """
-    amount, base = map(sum, _columns(rows, name))
+    amount, base = map(sum, _columns(rows, name).tolist())
     return amount / math.log(20) if amount and not base else None
 
 
-def _columns(rows: Sequence[Mapping[str, Ratio]], name: str) -> tuple[list[float], list[float]]:
-    """Return the amounts and the bases of a metric, one of each per replication."""
-    return [row[name].amount for row in rows], [row[name].base for row in rows]
+def _columns(rows: Sequence[Mapping[str, Ratio]], name: str) -> FloatArray:
+    """Return the amounts and the bases of a metric, shape (2, n)."""
+    return np.array(column(rows, name), dtype=np.float64).T[:2].copy()
 
 
 # Means over a table of points by replications, when both are samples.

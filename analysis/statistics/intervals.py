@@ -17,13 +17,12 @@ import numpy as np
 
 from ettrick.analysis.metrics import METRICS, PROBABILITIES, is_share
 from ettrick.analysis.statistics.estimates import Estimate, Interval, contributions, mean_interval, t_quantile
+from ettrick.sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
-
-    from ettrick.sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -120,8 +119,9 @@ def widened(mean: float, interval: Interval | None, ratios: Sequence[Ratio], met
 
 def doubt_of(ratios: Sequence[Ratio]) -> float:
     """Return the half-width, at 95 %, of the error of a mean that more replications do not shrink."""
-    doubt, base = math.fsum(ratio.doubt for ratio in ratios), math.fsum(ratio.base for ratio in ratios)
-    return doubt / base if doubt and base else 0.0
+    table = np.array(ratios, dtype=np.float64).reshape(-1, len(Ratio._fields))
+    doubt = math.fsum(table[:, 2].tolist())
+    return doubt / base if doubt and (base := math.fsum(table[:, 1].tolist())) else 0.0
 
 
 def exact_interval(ratios: Sequence[Ratio], metric: str) -> Interval | None:

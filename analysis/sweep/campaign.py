@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ettrick import sim
-from ettrick.analysis.results.ensemble import LazyRows
+from ettrick.analysis.statistics.rows import LazyRows
 from ettrick.analysis.study.table import JobRate, PointResult
 from ettrick.analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from ettrick.sim import Ratio

@@ -7,6 +7,7 @@ replications add up. :class:`Result` has both, and a :class:`Timeline` if that w
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from dataclasses import dataclass, field, replace
@@ -423,7 +424,7 @@ class JobResult:
     given_up: float = math.inf
     given_up_for: int = 0
 
-    @property
+    @functools.cached_property
     def buckets(self) -> NDArray[np.float64]:
         """GPU-seconds by bucket of a job, shape (14,)."""
         sums: NDArray[np.float64] = self.totals.sum(axis=(0, 2))[: len(JOB_BUCKETS)]

@@ -275,7 +275,11 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
         monkeypatch.setattr(runs, "in_order", in_order)
         of_nothing(monkeypatch)
-        monkeypatch.setattr(ensemble, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
+        monkeypatch.setattr(
+            ensemble,
+            "Outcome",
+            lambda prepared, index: SimpleNamespace(metrics=lambda: {"ettr": Ratio(values[index], 1.0)}),
+        )
         found = replicate(report_sample.prepare(), 1, **options)
         assert len(drawn) == len(found.rows)
         return found
@@ -475,7 +479,7 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     rate = prepared.sources[0].rate
     monkeypatch.setattr(runs, "run", lambda prepared, replication, **_: replication)
     monkeypatch.setattr(runs, "ratios", ratios)
-    monkeypatch.setattr(ensemble, "ratios", ratios)
+    monkeypatch.setattr(ensemble, "Outcome", lambda *of: SimpleNamespace(metrics=lambda: ratios(*of)))
     of_nothing(monkeypatch)
     found = replicate(prepared, 4)
     bands = band(found, 2000, replications=2)["ettr"]
