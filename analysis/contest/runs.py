@@ -49,7 +49,18 @@ _PATIENCE = 1.5
 """Seconds of work left from which a process is worth its start [s]."""
 
 
-def in_order(work: Callable[[Shared, int], Item], shared: Shared, indices: range, processes: int) -> Generator[Item]:
+_TASK = 8
+"""Indices that a thread works on at a time."""
+
+
+def in_order(
+    work: Callable[[Shared, int], Item],
+    shared: Shared,
+    indices: range,
+    processes: int,
+    *,
+    in_threads: bool = False,
+) -> Generator[Item]:
     """Yield the work on each index in order: here as long as that is quick, then on all cores.
 
     Parameters
@@ -58,6 +69,8 @@ def in_order(work: Callable[[Shared, int], Item], shared: Shared, indices: range
         A function of a module, called with `shared` and an index; it may use nothing else.
     processes
         Processes at most; 0 for one per core. What is yielded does not depend on it.
+    in_threads
+        Whether threads do it: most of it is machine code then.
     """
     workers = processes or cores()
     done = 0
@@ -74,12 +87,33 @@ def in_order(work: Callable[[Shared, int], Item], shared: Shared, indices: range
         if workers > 1 and spent > _TRIAL and left > _PATIENCE * workers:
             break
     if done < len(indices):
-        yield from _on_processes(work, shared, indices[done:], workers)
+        on_cores = _on_threads if in_threads else _on_processes
+        yield from on_cores(work, shared, indices[done:], workers)
 
 
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _on_threads(work: Callable[[Shared, int], Item], shared: Shared, indices: range, workers: int) -> Generator[Item]:
+    """Yield the work on each index in order from threads, a few ahead."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def task(first: int) -> list[Item]:
+        return [work(shared, index) for index in indices[first : first + _TASK]]
+
+    pool = ThreadPoolExecutor(workers)
+    pending: deque[Future[list[Item]]] = deque()
+    waiting = iter(range(0, len(indices), _TASK))
+    try:
+        pending.extend(pool.submit(task, first) for first in itertools.islice(waiting, 2 * workers))
+        while pending:
+            items = pending.popleft().result()
+            pending.extend(pool.submit(task, first) for first in itertools.islice(waiting, 1))
+            yield from items
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _on_processes(work: Callable[[Shared, int], Item], shared: Shared, indices: range, workers: int) -> Generator[Item]:
@@ -217,7 +251,8 @@ def replicated(
     total = None if excess is not None else replications * len(variants)
     simulate = functools.partial(_replication, keeps_log=keeps_log)
     indices = range(MOST * len(variants) if total is None else total)
-    with contextlib.closing(in_order(simulate, variants, indices, processes)) as source:
+    compiled = all(prepared.engine == "compiled" for prepared in variants)
+    with contextlib.closing(in_order(simulate, variants, indices, processes, in_threads=compiled)) as source:
         advance = functools.partial(_advance, ensembles, source, check, progress, total)
         if excess is None:
             advance(replications)
@@ -292,7 +327,7 @@ def replicate(
 
 def _excess(ensembles: Sequence[Ensemble], *, metric: str, precision: Precision) -> float:
     """Return how wide the interval of a metric is over what it should be [-], with controls where they are known."""
-    ratios = [row[metric] for row in ensembles[0].rows]
+    ratios = ensembles[0].rows.column(metric)
     estimate = mean_estimate(ratios, metric, is_exact=is_exact(ensembles[0].prepared, metric), follows_tail=False)
     narrower = controlled(ratios, ensembles[0].controls)
     if narrower is not None and (estimate.method != "exact" or estimate.interval is not None):

@@ -133,13 +133,13 @@ for _module in (quantiles, kernel, stores, ladder, periodic, state, nodes, repai
 _SCALARS = state.layout(state.Scalars)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def simulate_at(address):
     """Run the loop on the scalars at an address."""
     simulate(carray(pointer(address), 1, _SCALARS)[0])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def draw_failures_at(address):
     """Draw the failures of the scalars at an address."""
     draw_failures(carray(pointer(address), 1, _SCALARS)[0])

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -171,8 +172,15 @@ _COLUMNS = ("time", "source", "slot", "round", "until")
 _MOST_KEPT = 5e8
 """Size of the arrays that are kept for the next replication [bytes]."""
 
-_benches: list[Workspace] = []
-"""The workspaces made last, the newest first: variants of a comparison take turns."""
+
+class _Benches(threading.local):
+    """The workspaces that a thread made last, the newest first: variants of a comparison take turns."""
+
+    def __init__(self) -> None:
+        self.benches: list[Workspace] = []
+
+
+_of_thread = _Benches()
 
 
 class TooLargeError(MemoryError):
@@ -183,13 +191,14 @@ def simulate(
     prepared: Prepared, replication: int, trace: FailureTrace | None = None, *, keeps_log: bool = False
 ) -> Result:
     """Simulate one replication of a scenario that is covered; the arrays of the last ones are kept."""
-    bench = next((bench for bench in _benches if bench.prepared is prepared), None)
+    benches = _of_thread.benches
+    bench = next((bench for bench in benches if bench.prepared is prepared), None)
     if bench is None:
         refuse(uncovered(prepared))
         bench = Workspace(prepared)
-        while _benches and sum(workspace.size for workspace in _benches) + bench.size > _MOST_KEPT:
-            del _benches[-1]
-        _benches.insert(0, bench)
+        while benches and sum(workspace.size for workspace in benches) + bench.size > _MOST_KEPT:
+            del benches[-1]
+        benches.insert(0, bench)
     return bench.run(replication, trace, keeps_log=keeps_log)
 
 
