@@ -157,12 +157,15 @@ class Ensemble:
             self.requested += job.requested
             self.buckets += job.buckets
             self.losses[:, : job.totals.shape[2]] += job.totals.sum(axis=0)
+        hits: Counter[int] = Counter()
+        for job in result.jobs:
+            hits.update(job.interruptions)
         for cause, column in enumerate(self.interruptions, 1):
-            column.append(sum(job.interruptions.get(cause, 0) for job in result.jobs))
+            column.append(hits[cause])
         self.counts.update(
             {
                 **result.counts,
-                "interruptions": sum(sum(job.interruptions.values()) for job in result.jobs),
+                "interruptions": hits.total(),
                 "disruptions": sum(sum(job.disruptions.values()) for job in result.jobs),
                 "merged": sum(job.merged for job in result.jobs),
             }
@@ -180,6 +183,8 @@ class Ensemble:
         self.fleet = added((self.fleet, fleet))
         if len(self.rows) < FEWEST_REPLICATIONS:
             self.first_fleets.append(fleet)
+        if not fleet.replications:
+            return
         line = queue_line(self.prepared, fleet)
         if line is not None:
             self.queues.append(line)

@@ -42,6 +42,13 @@ _BYTES = sum(state.ARRAYS[name].itemsize * size.times for name, size in state.SI
 
 _COUNTS = [name for name in sorted(FailureCounts.__slots__) if name in state.Scalars.__annotations__]
 
+_OUTCOME = [
+    *_COUNTS, "window", "edges", "downtimes_room", "events", "down_node_seconds", "life_count", "end_of_job", "arrival",
+    "committed", "at_risk", "counts_steps", "running_seconds", "node_seconds", "excess", "start", "is_finished",
+    "given_up", "cause", "merged",
+]  # fmt: skip
+"""The scalars that say what came out."""
+
 
 # ----------------------------------------
 # Whether the compiled loop is there, and worth its start.
@@ -253,6 +260,7 @@ class Workspace:
         self.arrays["row_until"].fill(math.nan)
         self.own: dict[str, NDArray[Any]] = {}
         self.scalars = lowered.scalars.copy()
+        self.outcome = self.scalars[_OUTCOME]
         self.address = self.scalars.ctypes.data
         self.descending = np.arange(lowered.job.nodes - 1, -1, -1)
         self.zeroed = [self.arrays[name].view(np.uint8) for name, size in state.SIZES.items() if size.is_zero]
@@ -269,6 +277,21 @@ class Workspace:
         lowered.scalars["visits_room"] = len(self.arrays["visits"])
         for name, array in self.arrays.items():
             lowered.scalars[f"{name}_at"] = array.ctypes.data
+        if self.prepared.scheduler.pick != "random":
+            self._copy_pools()
+
+    def _copy_pools(self) -> None:
+        """Fill the pools for all replications: they begin alike."""
+        lowered, arrays = self.lowered, self.arrays
+        self.scalars[:] = lowered.scalars
+        self._fill_pools()
+        lowered.arrays["pools"]["size"] = arrays["pools"]["size"]
+        lowered.scalars["picks"] = self.scalars["picks"]
+        entries = arrays["entry"].reshape(PLACES, -1)
+        filled = [entries[POOLS[name], : len(members)] for name, members in lowered.members_of_pools.items()]
+        if self.scalars["pick"][0] != state.LOWEST:
+            filled.append(arrays["pool_key"])
+        self.copied += [(array.view(np.uint8), array.copy().view(np.uint8)) for array in filled if len(array)]
 
     def _empty_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that are there from the start: those of the scenario that are shared, and new ones."""
@@ -322,7 +345,7 @@ class Workspace:
         arrays["keys"].view(np.uint64)[self.places] = rng.streams(prepared.seed, replication, lowered.needs.values())
         if prepared.scheduler.pick == "random":
             scalars["pick_key"] = np.uint64(rng.stream(prepared.seed, replication, "pick")).astype(np.int64)
-        self._fill_pools()
+            self._fill_pools()
         self._fill_rows(replication, trace)
 
     def _fill_pools(self) -> None:
@@ -354,8 +377,8 @@ class Workspace:
                 order = np.argsort(keys, kind="stable")
                 chosen[:] = chosen[order]  # in order a list is a heap
 
-    def _draw(self) -> int:
-        """Draw the failures of the replication by machine code, put them in order, and return their number."""
+    def _draw(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+        """Draw the failures of the replication by machine code; return them, and their order."""
         arrays = self.arrays
         self.draw_code(self.address)
         count = int(self.scalars["rows"][0])
@@ -365,10 +388,7 @@ class Workspace:
         if (in_order[1:] == in_order[:-1]).any():
             # Failures of the same moment come in the order in which they were drawn.
             order = np.argsort(time, kind="stable")
-        time[:] = in_order
-        for name in ("row_source", "row_slot", "row_round"):
-            arrays[name][:count] = arrays[name][order]
-        return count
+        return [arrays[f"row_{name}"] for name in _COLUMNS], order
 
     def _fill_rows(self, replication: int, trace: FailureTrace | None) -> None:
         """Write down the failures of the replication."""
@@ -381,20 +401,21 @@ class Workspace:
                 lowered.origins["first_having"][index] = first
                 first += len(having)
         if trace is None and lowered.draws:
-            count = self._draw()
-            columns = [self.arrays[f"row_{name}"][:count] for name in _COLUMNS]
+            columns, order = self._draw()
         else:
             columns = self._columns(replication, trace)
-            self._put_rows(columns)
+            order = np.arange(len(columns[0]))
         if lowered.is_apart is not None:
-            is_apart = lowered.is_apart[columns[1]]
-            apart = np.zeros(int(is_apart.sum()), state.ARRAYS["begun_life"])
+            is_apart = lowered.is_apart[columns[1][order]]
+            lives = order[is_apart]
+            apart = np.zeros(len(lives), state.ARRAYS["begun_life"])
             for name, column in zip(("due", "source", "slot", "round"), columns, strict=False):
-                apart[name] = column[is_apart]
+                apart[name] = column[lives]
             scalars["first_lives"] = self._put("begun_life", apart)
-            columns = [column[~is_apart] for column in columns]
-            self._put_rows(columns)
-        scalars["rows"] = len(columns[0])
+            order = order[~is_apart]
+        for name, column in zip(_COLUMNS, columns, strict=True):
+            self._put(f"row_{name}", column[order])
+        scalars["rows"] = len(order)
         if hidden:
             self._fill_hidden(replication, hidden)
 
@@ -409,10 +430,6 @@ class Workspace:
             outages = [(outage.source, outage.slot, 0, outage.remaining, 0, 0) for outage in trace.initial]
             scalars["outages"] = self._put("initial", np.array(outages, state.ARRAYS["initial"]))
         return [getattr(trace, name) for name in _COLUMNS]
-
-    def _put_rows(self, columns: list[NDArray[Any]]) -> None:
-        for name, column in zip(_COLUMNS, columns, strict=True):
-            self._put(f"row_{name}", column)
 
     def _fill_hidden(self, replication: int, hidden: dict[int, NDArray[np.bool_]]) -> None:
         """Write down which nodes have a hidden fault at the start, and when others get one."""
@@ -438,7 +455,7 @@ class Workspace:
     def _result(self, replication: int) -> Result:
         """Return what came out."""
         prepared, arrays = self.prepared, self.arrays
-        values = dict(zip(self.scalars.dtype.names or (), self.scalars[0].tolist(), strict=True))
+        values = dict(zip(self.outcome.dtype.names or (), self.outcome[0].tolist(), strict=True))
         shape = (values["window"] + 1, BUCKETS, self.lowered.sources + 1)
         size = math.prod(shape)
         totals, outside = (np.array(arrays[name][:size]).reshape(shape) for name in ("table", "others_table"))
@@ -451,6 +468,7 @@ class Workspace:
         counts = dict.fromkeys(sorted(FailureCounts.__slots__), 0) | {name: values[name] for name in _COUNTS}
         hidden = int(arrays["lives"]["is_hidden"][: values["life_count"]].sum())
         down = arrays["down_time"]
+        reached = np.flatnonzero(~np.isnan(down))
         return Result(
             replication=replication,
             edges=np.array(arrays["edge"][: values["edges"]]) - warmup,
@@ -463,7 +481,7 @@ class Workspace:
             down_node_seconds=values["down_node_seconds"],
             counts={**counts, "hidden_at_end": hidden, "tainted_at_end": 0, "unnoticed_at_end": 0},
             repairs=self._by_cause("repairs_begun", "repairs_begun"),
-            down_times={int(count): float(down[count]) for count in np.flatnonzero(~np.isnan(down))},
+            down_times=dict(zip(reached.tolist(), down[reached].tolist(), strict=True)),
             outages=self._outages(end) if values["downtimes_room"] else (),
             events=values["events"],
         )

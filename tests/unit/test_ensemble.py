@@ -268,7 +268,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     def play(values: list[float], **options: Any) -> Ensemble:
         drawn: list[Any] = []
 
-        def in_order(work: Any, prepared: Any, indices: range, count: int) -> Iterator[Any]:
+        def in_order(work: Any, prepared: Any, indices: range, count: int, **_: Any) -> Iterator[Any]:
             for index in indices[: len(values)]:
                 drawn.append(index)
                 yield index
