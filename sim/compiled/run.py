@@ -283,9 +283,9 @@ class Workspace:
     def _copy_pools(self) -> None:
         """Fill the pools for all replications: they begin alike."""
         lowered, arrays = self.lowered, self.arrays
-        self.scalars[:] = lowered.scalars
+        self.scalars[:], arrays["pools"][:] = lowered.scalars, lowered.arrays["pools"]
         self._fill_pools()
-        lowered.arrays["pools"]["size"] = arrays["pools"]["size"]
+        lowered.arrays["pools"][:] = arrays["pools"]
         lowered.scalars["picks"] = self.scalars["picks"]
         entries = arrays["entry"].reshape(PLACES, -1)
         filled = [entries[POOLS[name], : len(members)] for name, members in lowered.members_of_pools.items()]
@@ -388,7 +388,7 @@ class Workspace:
         if (in_order[1:] == in_order[:-1]).any():
             # Failures of the same moment come in the order in which they were drawn.
             order = np.argsort(time, kind="stable")
-        return [arrays[f"row_{name}"] for name in _COLUMNS], order
+        return [arrays[f"row_{name}"] for name in _COLUMNS[:-1]], order
 
     def _fill_rows(self, replication: int, trace: FailureTrace | None) -> None:
         """Write down the failures of the replication."""
@@ -400,7 +400,8 @@ class Workspace:
             for index, having in hidden.items():
                 lowered.origins["first_having"][index] = first
                 first += len(having)
-        if trace is None and lowered.draws:
+        is_drawn = trace is None and lowered.draws
+        if is_drawn:
             columns, order = self._draw()
         else:
             columns = self._columns(replication, trace)
@@ -413,8 +414,11 @@ class Workspace:
                 apart[name] = column[lives]
             scalars["first_lives"] = self._put("begun_life", apart)
             order = order[~is_apart]
-        for name, column in zip(_COLUMNS, columns, strict=True):
-            self._put(f"row_{name}", column[order])
+        for name, column in zip(_COLUMNS, columns, strict=False):
+            if is_drawn:
+                column[: len(order)] = column[order]
+            else:
+                self._put(f"row_{name}", column[order])
         scalars["rows"] = len(order)
         if hidden:
             self._fill_hidden(replication, hidden)
