@@ -357,6 +357,14 @@ def test_numbers_do_not_depend_on_processes(eager: list[int]) -> None:
     assert texts[0] == texts[1]
 
 
+def test_numbers_do_not_depend_on_threads(eager: list[int]) -> None:
+    """Machine code on one thread and on three gives the same document; no process is started."""
+    prepared = replace(report_sample.prepare(windows="12 h"), engine="compiled")
+    texts = [render(typed_document(replicate(prepared, 40, processes=count), command="")) for count in (1, 3)]
+    assert texts[0] == texts[1]
+    assert eager == []
+
+
 def test_precision_does_not_depend_on_processes(eager: list[int]) -> None:
     """The decision falls at the same batch, although more processes are further ahead when it does; none is left."""
     rows = replicate(report_sample.prepare(), 200, processes=1).rows
