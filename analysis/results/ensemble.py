@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,7 +121,7 @@ class Ensemble:
         self.counts: Counter[str] = Counter()
         self.down_times: dict[int, float] = {}
         self.unit_down_times: dict[int, float] = {}
-        self.amounts: dict[str, array[float]] = {}
+        self.amounts: dict[str, array[float]] = defaultdict(lambda: array("d"))
         self.repairs: Counter[str] = Counter()
         self.windows: FloatArray = np.zeros((0, len(JOB_BUCKETS)))
         self.reached: list[tuple[int, float, float]] = []
@@ -173,7 +173,7 @@ class Ensemble:
         add_times(self.down_times, result.down_times)
         add_times(self.unit_down_times, result.unit_down_times)
         for name, amount in outcome.amounts().items():
-            self.amounts.setdefault(name, array("d")).append(amount)
+            self.amounts[name].append(amount)
         self.repairs.update(outcome.repairs)
         self._add_fleet(result.fleet)
         if self.prepared.windows is not None:

@@ -179,15 +179,8 @@ _COLUMNS = ("time", "source", "slot", "round", "until")
 _MOST_KEPT = 5e8
 """Size of the arrays that are kept for the next replication [bytes]."""
 
-
-class _Benches(threading.local):
-    """The workspaces that a thread made last, the newest first: variants of a comparison take turns."""
-
-    def __init__(self) -> None:
-        self.benches: list[Workspace] = []
-
-
-_of_thread = _Benches()
+_of_thread = threading.local()
+"""Keeps the workspaces that a thread made last, the newest first: variants of a comparison take turns."""
 
 
 class TooLargeError(MemoryError):
@@ -198,7 +191,7 @@ def simulate(
     prepared: Prepared, replication: int, trace: FailureTrace | None = None, *, keeps_log: bool = False
 ) -> Result:
     """Simulate one replication of a scenario that is covered; the arrays of the last ones are kept."""
-    benches = _of_thread.benches
+    benches: list[Workspace] = _of_thread.__dict__.setdefault("benches", [])
     bench = next((bench for bench in benches if bench.prepared is prepared), None)
     if bench is None:
         refuse(uncovered(prepared))
