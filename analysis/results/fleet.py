@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick import sim
 from ettrick.analysis import parts
 from ettrick.analysis.amounts import count_text, number_of, ranges, short_text
 from ettrick.analysis.fleet import (
@@ -36,7 +37,6 @@ from ettrick.sim import (
     ROOTS,
     SERVICE_SUMS,
     Bucket,
-    services_of,
 )
 from ettrick.sim.units import DAY
 
@@ -343,7 +343,7 @@ def describe_services(
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.fleet
     summaries, several = {}, len(prepared.services) > 1
-    for plan, service in zip(prepared.services, services_of(prepared), strict=True):
+    for plan, service in zip(prepared.services, sim.services_of(prepared), strict=True):
         sums = dict(zip(SERVICE_SUMS, (fleet.services[plan.index] / fleet.replications).T, strict=True))
         amount = {name: float(row.sum()) for name, row in sums.items()}
         requests = {name: amount[name] for name in ("offered", "in_slo", "rejected", "failed", "moved", "waiting")}

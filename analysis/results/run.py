@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ettrick import sim
 from ettrick.analysis import parts
 from ettrick.analysis.metrics import METRICS, Slice, is_exact, metrics_of
 from ettrick.analysis.results import models
@@ -26,12 +27,10 @@ from ettrick.sim import (
     CLUSTER_BUCKETS,
     JOB_BUCKETS,
     NO_FAILURE,
-    REPLAYED,
     ROOTS,
     Bucket,
     availability,
     closed_form,
-    services_of,
     window_width,
     yamlfile,
 )
@@ -176,7 +175,7 @@ def document(
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
         per_job=_per_job(ensemble),
-        per_service=describe_services(ensemble, metrics),
+        per_service=describe_services(ensemble, metrics) if prepared.services else {},
         per_target=targets,
         fleet=fleet,
         assumptions=list(prepared.scenario.assumptions),
@@ -376,12 +375,12 @@ def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str,
                 f"count as not finished, and no mean of the time to finish is given"
             )
         notes += _ends(plan.name, tally, count)
-    for service in services_of(prepared) if prepared.services else ():
+    for service in sim.services_of(prepared) if prepared.services else ():
         error = 100 * float(service.doubt(np.array([min(service.load, service.admitted)]))[0])
         notes.append(
             f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} "
-            f"percentage points: it rests on one replay of {REPLAYED:,} requests of this seed. This error is in the "
-            "intervals, and no replications shrink it; that of the admitted load, and of differences, is in none"
+            f"percentage points: it rests on one replay of {sim.REPLAYED:,} requests of this seed. This error is in "
+            "the intervals, and no replications shrink it; that of the admitted load, and of differences, is in none"
         )
     if prepared.is_deterministic:
         notes.append("nothing is random: one replication tells all, and its numbers are exact")

@@ -101,8 +101,8 @@ def _edges(races: Sequence[DetectionRace]) -> FloatArray:
     """Return times between which all laws of detection are smooth [s], from zero to where nothing is left of them."""
     laws = {observer.law for detection_race in races for observer in detection_race.observers if observer.coverage > 0}
     laws |= {detection_race.human for detection_race in races if detection_race.human is not None}
-    times = [times for law in laws for times in (np.array(law.breaks), law.ppf(_QUANTILES))]
-    bends = np.unique(np.concatenate([np.zeros(1), *times]))
+    # `numpy.unique` would import masked arrays.
+    bends = sorted({0.0, *(time for law in laws for time in (*law.breaks, *law.ppf(_QUANTILES).tolist()))})
     parts = max(_STEPS // len(bends), 2)
     return np.asarray(np.interp(np.arange((len(bends) - 1) * parts + 1) / parts, np.arange(len(bends)), bends))
 

@@ -16,7 +16,6 @@ from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import process_sources
 from ettrick.sim.engine.result import DIRECT, SERVICE_SUMS
 from ettrick.sim.policies.contracts import Bucket
-from ettrick.sim.scenario.streams import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,6 +139,8 @@ class ReplicaPool:
 
     def _submit(self, replicas: int, now: float) -> None:
         """Put one more holder into the queue."""
+        from ettrick.sim.scenario.streams import Arrival
+
         plan, end = self.plan, math.inf
         gpus = replicas * plan.gpus
         spec = Arrival(self.number, now, gpus, end, end, end, "completed", plan.tenant, plan.priority, plan.partition)
