@@ -1,7 +1,6 @@
 """Kinds of fabric: from a few parameters to switches, cables and failure domains of any hosts."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import abc
 import functools
 from dataclasses import dataclass
@@ -44,34 +43,34 @@ class FabricKind(Strategy, abc.ABC):
         return 1
 
     @abc.abstractmethod
-    def check(self, hosts: Hosts) -> None:
+    def check(self, hosts: "Hosts") -> None:
         """Refuse what cannot be cabled."""
 
     @abc.abstractmethod
-    def counts(self, hosts: Hosts) -> dict[str, int]:
+    def counts(self, hosts: "Hosts") -> dict[str, int]:
         """Count the parts of the fabric from the parameters alone: those of ``FABRIC_PARTS``, and pods [-]."""
 
     @abc.abstractmethod
-    def domains(self, hosts: Hosts) -> dict[str, NDArray[np.int32]]:
+    def domains(self, hosts: "Hosts") -> "dict[str, NDArray[np.int32]]":
         """Return the domain of each node, (nodes,) each: ``leaf`` (same leaf switches) and ``pod``."""
 
     @abc.abstractmethod
-    def bandwidth(self, hosts: Hosts) -> dict[str, float]:
+    def bandwidth(self, hosts: "Hosts") -> dict[str, float]:
         """Return what one NIC gets when all send at once, by how far the traffic goes: leaf, pod, cluster [B/s]."""
 
     @abc.abstractmethod
-    def edges(self, hosts: Hosts) -> Edges:
+    def edges(self, hosts: "Hosts") -> Edges:
         """Build the cables."""
 
     @abc.abstractmethod
-    def disjoint_paths(self, hosts: Hosts) -> int:
+    def disjoint_paths(self, hosts: "Hosts") -> int:
         """Return a lower bound of the paths between any two leaf switches of one plane that share no other switch.
 
         As long as fewer spines, cores and cables between switches are out at once, no leaf switch is cut off (Menger).
         0 when nothing is known; every outage is then looked at by itself.
         """
 
-    def nodes_behind(self, part: str, hosts: Hosts) -> int:
+    def nodes_behind(self, part: str, hosts: "Hosts") -> int:
         """Return how many nodes one failed unit of a part, alone, cuts off, where its domain is full [-].
 
         0 for parts of which a single failure cuts no node off. Only asked of fabrics with two disjoint paths or more;
@@ -80,7 +79,7 @@ class FabricKind(Strategy, abc.ABC):
         raise NotImplementedError
 
 
-def check_rails(hosts: Hosts, rails: int) -> None:
+def check_rails(hosts: "Hosts", rails: int) -> None:
     """Refuse rails that GPUs do not divide over."""
     if max(hosts.gpus, rails) % min(hosts.gpus, rails):
         raise RuleError(("rails",), f"{hosts.gpus} GPUs per node do not divide evenly over {rails} rails")
@@ -139,11 +138,11 @@ class Clos(FabricKind):
 
     if TYPE_CHECKING:
         radix: int
-        spine: Spine | PlaneSpine
-        core: Core | PlaneCore | None
+        spine: "Spine | PlaneSpine"
+        core: "Core | PlaneCore | None"
 
     @abc.abstractmethod
-    def plan(self, hosts: Hosts) -> ClosDimensions:
+    def plan(self, hosts: "Hosts") -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
 
     def _tiers_above(
@@ -160,11 +159,11 @@ class Clos(FabricKind):
             return spines, up, 0, 0
         return spines, up, *core_tier(pods[0], spines, up, (core.radix or self.radix) // width, core.switches)
 
-    def check(self, hosts: Hosts) -> None:
+    def check(self, hosts: "Hosts") -> None:
         """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins."""
         plan_of(self, hosts)
 
-    def counts(self, hosts: Hosts) -> dict[str, int]:
+    def counts(self, hosts: "Hosts") -> dict[str, int]:
         """Count the parts of all planes from the parameters alone [-]."""
         plan, nics = plan_of(self, hosts), hosts.nodes * self.rails
         leaves, spines = plan.planes * plan.groups * plan.leaf_switches, plan.planes * plan.pods * plan.spines
@@ -179,13 +178,13 @@ class Clos(FabricKind):
             "cable_spine_core": spines * plan.spine_up,
         }
 
-    def domains(self, hosts: Hosts) -> dict[str, NDArray[np.int32]]:
+    def domains(self, hosts: "Hosts") -> "dict[str, NDArray[np.int32]]":
         """Return group behind the same leaf switches and pod of each node, (nodes,) each."""
         plan = plan_of(self, hosts)
         group = np.arange(hosts.nodes, dtype=np.int32) // np.int32(plan.nodes)
         return {"leaf": group, "pod": group // np.int32(plan.groups_per_pod)}
 
-    def disjoint_paths(self, hosts: Hosts) -> int:
+    def disjoint_paths(self, hosts: "Hosts") -> int:
         """Return how many paths two leaf switches of one plane have that share no switch [-].
 
         In a pod there is one through each spine; between pods, one through each spine that has a core to itself. Where
@@ -196,7 +195,7 @@ class Clos(FabricKind):
             return _NOTHING_BETWEEN
         return plan.spines if plan.pods == 1 else plan.shared * min(plan.spines // plan.shared, plan.cores)
 
-    def edges(self, hosts: Hosts) -> Edges:
+    def edges(self, hosts: "Hosts") -> Edges:
         """Cable all planes: consecutive uplinks go to consecutive upper switches of the plane, round and round."""
         plan, counts = plan_of(self, hosts), self.counts(hosts)
         first_leaf, first_spine, first_core = accumulate((hosts.nodes, counts["leaf"], counts["spine"]))
@@ -244,7 +243,7 @@ _NOTHING_BETWEEN = 1_000_000
 
 
 @functools.lru_cache(maxsize=256)
-def plan_of(fabric: Clos, hosts: Hosts) -> ClosDimensions:
+def plan_of(fabric: Clos, hosts: "Hosts") -> ClosDimensions:
     """Return `Clos.plan`, derived once."""
     return fabric.plan(hosts)
 
@@ -419,7 +418,7 @@ class FatTree(Clos):
             return f"one tier of {self.radix}-port leaf switches, {speed}"
         return f"fat tree of {tiers} tiers of {self.radix}-port switches, {speed}"
 
-    def plan(self, hosts: Hosts) -> ClosDimensions:
+    def plan(self, hosts: "Hosts") -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
         check_rails(hosts, self.rails)
         if self.tiers is not None:
@@ -440,7 +439,7 @@ class FatTree(Clos):
         above = self._tiers_above(pods, switches, up, 1, ("pod", "spine.leaf_groups"))
         return ClosDimensions(1, 1, self.leaf.nodes, groups, switches, up, *pods, *above)
 
-    def _plan_of_one_group(self, hosts: Hosts) -> ClosDimensions:
+    def _plan_of_one_group(self, hosts: "Hosts") -> ClosDimensions:
         """Derive the integers of leaf switches that nothing joins, or of no switches at all."""
         if not self.tiers:
             if hosts.nodes > 1:
@@ -454,7 +453,7 @@ class FatTree(Clos):
             raise RuleError(("tiers",), rule)
         return ClosDimensions(1, 1, hosts.nodes, 1, switches, 0, 1, 1, 0, 0, 0, 0)
 
-    def bandwidth(self, hosts: Hosts) -> dict[str, float]:
+    def bandwidth(self, hosts: "Hosts") -> dict[str, float]:
         """Return what one NIC gets when all send at once [B/s].
 
         Where nothing lies beyond a tier, its oversubscription slows no node.
@@ -467,7 +466,7 @@ class FatTree(Clos):
         above_pod = plan.spines * plan.spine_up / (plan.leaves_per_pod * plan.leaf_up) if plan.pods > 1 else 1.0
         return {"leaf": self.nic, "pod": self.nic * above_leaf, "cluster": self.nic * above_leaf * min(1.0, above_pod)}
 
-    def nodes_behind(self, part: str, hosts: Hosts) -> int:
+    def nodes_behind(self, part: str, hosts: "Hosts") -> int:
         """Return how many nodes one failed unit, alone, cuts off, where its domain is full [-].
 
         Spines, cores and cables between switches cut no node off: there are at least two disjoint paths.
@@ -481,7 +480,7 @@ class FatTree(Clos):
         return 0
 
 
-def fitting_tree(hosts: Hosts) -> FatTree:
+def fitting_tree(hosts: "Hosts") -> FatTree:
     """Return the fat tree of full bisection that joins hosts of which no fabric is stated.
 
     The first that can be cabled of: no switches for one host; the fewest leaf switches of 64 ports, and no spines; two
@@ -520,7 +519,7 @@ def fitting_tree(hosts: Hosts) -> FatTree:
     return fitting
 
 
-def _large_trees(rails: int) -> Iterator[FatTree]:
+def _large_trees(rails: int) -> "Iterator[FatTree]":
     """Yield the tree of two tiers, and those of three tiers."""
     yield FatTree().model_copy(update={"rails": rails})
     for radix in _PORTS:
@@ -530,7 +529,7 @@ def _large_trees(rails: int) -> Iterator[FatTree]:
         yield FatTree(rails=rails, radix=radix, leaf=leaf, spine=pod, core=Core.model_validate({}))
 
 
-def _joins(tree: FatTree, hosts: Hosts) -> bool:
+def _joins(tree: FatTree, hosts: "Hosts") -> bool:
     try:
         plan_of(tree, hosts)
     except ValueError:
@@ -602,7 +601,7 @@ class DualPlane(Clos):
         """Bandwidth of one of the two ports of a NIC, per direction [B/s]."""
         return self.nic / _PLANES
 
-    def plan(self, hosts: Hosts) -> ClosDimensions:
+    def plan(self, hosts: "Hosts") -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
         check_rails(hosts, self.rails)
         width = self._ports_per_uplink()
@@ -630,7 +629,7 @@ class DualPlane(Clos):
             )
         return width
 
-    def bandwidth(self, hosts: Hosts) -> dict[str, float]:
+    def bandwidth(self, hosts: "Hosts") -> dict[str, float]:
         """Return what one NIC gets of both planes together when all send at once [B/s].
 
         Where nothing lies beyond a tier, its oversubscription slows no node.
@@ -641,7 +640,7 @@ class DualPlane(Clos):
         cluster = min(pod, up / (plan.leaves_per_pod * down)) if plan.pods > 1 else pod
         return {"leaf": self.nic, "pod": self.nic * pod, "cluster": self.nic * cluster}
 
-    def nodes_behind(self, part: str, hosts: Hosts) -> int:
+    def nodes_behind(self, part: str, hosts: "Hosts") -> int:
         """Return how many nodes one failed unit, alone, cuts off [-]: a NIC its own, anything else none."""
         if part == "nic" and not (self.reroute == "scale_up" and self.rails > 1):
             return 1

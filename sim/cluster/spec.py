@@ -1,7 +1,6 @@
 """The cluster as a user describes it: hosts, what they share beside the fabric, and the fabric."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, Union
@@ -45,7 +44,7 @@ class ScaleUp(Model):
         "may then come from any domain.",
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.use is not None and self.use > self.gpus:
             yield ("use",), f"is {self.use} GPUs, but a scale-up domain has {self.gpus}"
         if self.swap_unit == "tray" and self.use not in (None, self.gpus):
@@ -89,7 +88,7 @@ class ScaleUp(Model):
 
 # The kinds of fabric by name; adding one is a file and a line here.
 
-FABRICS: dict[str, type[FabricKind]] = {"fat-tree": FatTree, "dual-plane": DualPlane, "graph-file": GraphFile}
+FABRICS: "dict[str, type[FabricKind]]" = {"fat-tree": FatTree, "dual-plane": DualPlane, "graph-file": GraphFile}
 
 if TYPE_CHECKING:
     AnyFabric: TypeAlias = FabricKind
@@ -159,11 +158,11 @@ class ClusterSpec(Model):
     rack: Rack = Rack()
     pdu: Pdu = Pdu()
     cooling: Cooling = Cooling()
-    fabric: AnyFabric = Field(
+    fabric: "AnyFabric" = Field(
         default_factory=FatTree, description="What joins the hosts; omitted: the smallest fat tree that does."
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         self._check_hosts()
         if domain := self._domain_of_accelerator:
             trays = ScaleUp(gpus=domain, swap_unit="tray")
@@ -253,7 +252,7 @@ class ClusterSpec(Model):
         return self.gpus_per_node or tray or max(chip.tray for chip in self._chips)
 
     @property
-    def _chips(self) -> list[Accelerator]:
+    def _chips(self) -> "list[Accelerator]":
         """The accelerator of each pool as the catalog has it, with the nodes of H100 where it does not."""
         named = [pool.accelerator for pool in self.pools] or [self.accelerator or "h100"]
         chips = catalog.accelerators()
@@ -390,6 +389,6 @@ class ClusterSpec(Model):
         )
 
 
-def _blocks(nodes: int, size: int) -> NDArray[np.int32]:
+def _blocks(nodes: int, size: int) -> "NDArray[np.int32]":
     """Return the number of the block of `size` that each node is in, (nodes,)."""
     return np.arange(nodes, dtype=np.int32) // np.int32(size)

@@ -4,8 +4,7 @@ An effect stops nodes, hangs them, slows them, or makes them compute wrongly (`E
 a blast radius: how many nodes of a domain (`IncidentSize`), and which of them (`Victims`).
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, TypeAlias
@@ -56,7 +55,7 @@ _OF_EFFECT: dict[str, Fault] = {
 }
 
 
-def fault_of(part: str, effect: EffectModel, *, planned: bool = False) -> Fault:
+def fault_of(part: str, effect: "EffectModel", *, planned: bool = False) -> Fault:
     """Return the class of the faults of a part, where it is not stated: by the effect, else by the part.
 
     Nodes, and what only they share (racks, power, cooling), are of the class ``host``.
@@ -86,7 +85,7 @@ class EffectModel(Model):
         return 1.0
 
     @property
-    def heal(self) -> LawModel | None:
+    def heal(self) -> "LawModel | None":
         """Law of the time after which the fault goes away by itself, if it does."""
         return None
 
@@ -124,7 +123,7 @@ class Slow(EffectModel):
         return self.factor
 
     @property
-    def heal(self) -> LawModel | None:
+    def heal(self) -> "LawModel | None":
         """Law of the time after which it heals."""
         return self.heals
 
@@ -143,7 +142,7 @@ class Degrade(EffectModel):
         return self.bandwidth
 
     @property
-    def heal(self) -> LawModel | None:
+    def heal(self) -> "LawModel | None":
         """Law of the time after which it heals."""
         return self.heals
 
@@ -191,7 +190,7 @@ class IncidentSize(Model):
     weights: tuple[float, ...] | None = Field(None, description="How often each of `values` was; without it, equally.")
     least: int = Field(1, ge=1, description="Fewest nodes, with mean or share.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         laws = [name for name in ("nodes", "mean", "share", "values") if getattr(self, name) is not None]
         if len(laws) != 1:
             yield (), f"give exactly one of nodes, mean, share and values (given: {', '.join(laws) or 'none'})"
@@ -256,8 +255,8 @@ class IncidentSize(Model):
 class Domains(NamedTuple):
     """Nodes behind each unit of a part: those of unit i are ``nodes[offsets[i]:offsets[i + 1]]``."""
 
-    offsets: NDArray[np.signedinteger]
-    nodes: NDArray[np.signedinteger]
+    offsets: "NDArray[np.signedinteger]"
+    nodes: "NDArray[np.signedinteger]"
 
 
 @dataclass(frozen=True)
@@ -280,7 +279,7 @@ class BlastRadius:
 
     members: int
     size: IncidentSize | None = None
-    spread: LawModel | None = None
+    spread: "LawModel | None" = None
     repair: Literal["part", "nodes"] = "part"
     domains: Domains | None = None
 

@@ -1,7 +1,6 @@
 """Health checks and predictions: who takes nodes out before they fail, and how often that is wrong."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -67,7 +66,7 @@ class Prediction(Model):
         None, description="Classes of faults that show signs; without it, all that stop single nodes."
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.score is not None and (self.recall is not None or self.precision is not None):
             yield ("score",), "says recall and precision itself: leave those out, or the score"
         if self.score is None and (self.recall is None or self.precision is None):
@@ -76,7 +75,7 @@ class Prediction(Model):
             rule = "must be above 0, such as 1 %: at 0 there would be no end of false alarms; if it predicts nothing, "
             yield ("precision",), rule + "say recall: 0 and how many false_alarms there are"
 
-    def of_failures(self, source: FailureSource) -> float:
+    def of_failures(self, source: "FailureSource") -> float:
         """Return the share of the failures of a source whose signs are seen [-]."""
         if not _is_of_nodes(source, self.faults) or not source.effect.stops:
             return 0.0
@@ -100,7 +99,7 @@ class Preflight(Model):
         None, description="Classes of faults that it looks for; without it, all of single nodes."
     )
 
-    def share(self, source: FailureSource) -> float:
+    def share(self, source: "FailureSource") -> float:
         """Return the share of the faults of a source that it finds [-]: of hidden ones, and those that stop nobody."""
         is_there_before = source.hidden is not None or source.residue is not None or not source.effect.stops
         return self.coverage if is_there_before and _is_of_nodes(source, self.faults) else 0.0
@@ -111,7 +110,7 @@ class Checks(Preflight):
 
     every: Duration = Field(gt=0, description="Time between two checks.")
 
-    def watched(self, source: FailureSource) -> FailureSource:
+    def watched(self, source: "FailureSource") -> "FailureSource":
         """Return a source whose faults are looked for."""
         share, race = self.share(source), source.detection_race
         if not share:
@@ -138,7 +137,7 @@ class Health(Model):
     preflight: Preflight | None = Field(None, description="Checks of nodes before they join a job.")
     checks: Checks | None = Field(None, description="Checks of all nodes again and again.")
 
-    def watched(self, source: FailureSource) -> FailureSource:
+    def watched(self, source: "FailureSource") -> "FailureSource":
         """Return a source as those see it who look for bad nodes."""
         if self.prediction is not None and (recall := self.prediction.of_failures(source)):
             source = replace(source, recall=recall, lead=self.prediction.lead)
@@ -146,12 +145,12 @@ class Health(Model):
             source = replace(source, preflight=self.preflight.share(source))
         return source if self.checks is None else self.checks.watched(source)
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.false_alarms is not None and self.false_alarms.of not in ("", "node"):
             yield ("false_alarms",), f"is per node, not per {self.false_alarms.of}: 1 per 1000 node-days"
 
 
-def _is_of_nodes(source: FailureSource, faults: tuple[Fault, ...] | None) -> bool:
+def _is_of_nodes(source: "FailureSource", faults: tuple[Fault, ...] | None) -> bool:
     """Return whether a source strikes single nodes unplanned, with faults of some classes."""
     is_single = bool(source.slots_per_node) and not source.planned and not source.of_fabric
     return is_single and (faults is None or source.fault in faults)

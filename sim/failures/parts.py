@@ -1,7 +1,6 @@
 """The causes that a user states: parts that fail one by one, shared parts, jobs as a whole, and bundles."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -69,13 +68,13 @@ class Cause(Strategy, ABC):
     )
     source: str = Field("", description="Where the numbers come from.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if (self.rate is None) == (self.law is None):
             yield (), "give exactly one of rate and law"
         if self.law is not None and self.law.mean_value == 0:
             yield ("law",), "must have a mean above zero: who lives no time fails without end"
 
-    def watched(self, part: str, effect: EffectModel) -> Table:
+    def watched(self, part: str, effect: "EffectModel") -> "Table":
         """Return what the runtime source takes over for those who watch a part, and for those who come after them.
 
         Raises
@@ -95,7 +94,7 @@ class Cause(Strategy, ABC):
         }
 
     @abstractmethod
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts and for `jobs` jobs.
 
         Raises
@@ -104,7 +103,7 @@ class Cause(Strategy, ABC):
             If the topology has no such part, or the rate is stated for another kind of part.
         """
 
-    def lives(self, units_per_slot: float = 1.0) -> LawModel | None:
+    def lives(self, units_per_slot: float = 1.0) -> "LawModel | None":
         """Return the law of a slot's life; ``None`` if nothing ever fails (a rate of zero).
 
         Parameters
@@ -126,7 +125,7 @@ class Relapse(Model):
         None, lt=1, description="That a repair leaves the fault; with tiers of repair, those decide."
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.after.mean_value == 0:
             yield ("after",), "must have a mean above zero: a fault that strikes at once does so without end"
 
@@ -148,14 +147,14 @@ class NodeSource(Cause):
     relapse: Relapse | None = Field(None, description="What follows if a repair leaves the fault in the node.")
     tempo: HazardModulation | None = Field(None, description="How the hazard of all units changes in time.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
         if self.idle_hazard < 1 and self.clock == "wall" and self.law is not None and not self.law.memoryless:
             yield (), _thinned(self.law)
         if self.tempo is not None and self.clock != "wall":
             yield ("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date"
 
-    def common(self, part: str) -> Table:
+    def common(self, part: str) -> "Table":
         """Return what the runtime source of a part takes over as it is."""
         return {
             "name": self.name,
@@ -173,7 +172,7 @@ class NodeSource(Cause):
             **self.watched(part, self.effect),
         }
 
-    def life(self, part: str, counts: Mapping[str, int]) -> LawModel | None:
+    def life(self, part: str, counts: "Mapping[str, int]") -> "LawModel | None":
         """Return the law of the life of one `part`; ``None`` if nothing ever fails (a rate of zero).
 
         Raises
@@ -207,7 +206,7 @@ class Component(NodeSource):
     frailty: Frailty | None = Field(None, description="Some nodes are worse than others, for unknown reasons.")
     batches: tuple[UnitBatch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
         total = sum(batch.share for batch in self.batches)
         if total > 1 + 1e-12:
@@ -216,7 +215,7 @@ class Component(NodeSource):
             if self.idle_hazard < 1 and self.clock == "wall" and batch.law is not None and not batch.law.memoryless:
                 yield ("batches", index, "law"), _thinned(batch.law)
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -262,7 +261,7 @@ class Defect(NodeSource):
     )
     onset: Rate | None = Field(None, description="Rate at which nodes without it catch it.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
         if self.relapse is not None:
             yield ("relapse",), "a hidden fault that a repair leaves strikes again by its own law"
@@ -273,7 +272,7 @@ class Defect(NodeSource):
         if self.onset is not None and self.onset.of not in ("", "node"):
             yield ("onset",), f"is per node, not per {self.onset.of}"
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -306,7 +305,7 @@ class Incident(NodeSource):
         "nodes", description="Whether one repair mends the shared part, or each node has its own."
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
         if self.spread is not None and self.repaired == "part":
             yield ("repaired",), "must be nodes with a spread: each node is then a failure of its own"
@@ -315,7 +314,7 @@ class Incident(NodeSource):
         if self.clock != "wall":
             yield ("clock",), f"must be wall: a {self.part} serves many jobs, or none"
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -332,20 +331,20 @@ class Incident(NodeSource):
 class JobSource(Cause):
     """The common part of causes that strike a job as a whole: one life per job, whatever its size."""
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
         if self.rate is not None and self.rate.of not in ("", "job"):
             rule = f"must be per job, not per {self.rate.of}: it strikes the job as a whole; use a component for parts"
             yield ("rate",), rule
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         effect = self._effect()
         return FailureSource(
             name=self.name, part="job", units=jobs, law=self.lives(), effect=effect, **self.watched("job", effect)
         )
 
-    def _effect(self) -> EffectModel:
+    def _effect(self) -> "EffectModel":
         """Return what it does to the job."""
         return CRASH
 
@@ -360,11 +359,11 @@ class JobLevel(JobSource):
         None, description="How long the stores outside the nodes cannot be read afterwards; for faults of storage."
     )
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), clock="busy", store_out=self.store_out)
 
-    def _effect(self) -> EffectModel:
+    def _effect(self) -> "EffectModel":
         """Return what it does to the job."""
         return Hang() if self.effect == "hang" else CRASH
 
@@ -378,7 +377,7 @@ class Bug(JobSource):
     use: Literal["bug"] = "bug"
     fix: Law = Field(description="From the first failure to the fixed program.")
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), fix=self.fix)
 
@@ -395,11 +394,11 @@ class LossSpike(JobSource):
         "0 s", description="How much work before the spike is given up too, as time of healthy stepping."
     )
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), clock="busy")
 
-    def _effect(self) -> EffectModel:
+    def _effect(self) -> "EffectModel":
         return Spike(rewind=f"{self.rewind!r} s")
 
 
@@ -413,7 +412,7 @@ class Preemption(JobSource):
     away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
     planned: bool = Field(True, description="Whether its interruptions count as planned.")
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         source = super().build(counts, jobs)
         return replace(source, clock="busy", detection=KNOWN, saves=True, notice=self.notice, away=self.away)
@@ -444,12 +443,12 @@ class Bundle(Strategy):
     )
     detection: Law | None = Field(None, description="Detection time of these causes, in place of their own.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.keeps_repair and self.repair is not None:
             yield ("keeps_repair",), "keeps the repair times that repair replaces; leave one of the two out"
 
     def expand(
-        self, content: Mapping[str, Data], stated: RepairStrategy | None = None, gpus_per_node: int | None = None
+        self, content: "Mapping[str, Data]", stated: "RepairStrategy | None" = None, gpus_per_node: int | None = None
     ) -> list[Cause]:
         """Return the sources that the catalog file `content` describes.
 
@@ -497,13 +496,13 @@ class Bundle(Strategy):
                 raise ValueError(message)
         return scales
 
-    def replaced(self, content: Mapping[str, Data], stated: RepairStrategy | None) -> list[Mapping[str, Data]]:
+    def replaced(self, content: "Mapping[str, Data]", stated: "RepairStrategy | None") -> "list[Mapping[str, Data]]":
         """Return the entries of the file whose repair times the `stated` repair of the scenario replaces."""
         if stated is None or not stated.is_stated or self.repair is not None or self.keeps_repair:
             return []
         return [entry for entry in content.get("sources", ()) if "repair" in entry]
 
-    def _build(self, entry: Mapping[str, Data], scale: float) -> Cause:
+    def _build(self, entry: "Mapping[str, Data]", scale: float) -> Cause:
         """Return one source with what the user states in place of the catalog."""
         kind = _KINDS[entry["use"]]
         changes: Table = {"scale": scale * entry.get("scale", 1.0)}
@@ -521,7 +520,7 @@ class Bundle(Strategy):
             raise ValueError(f"cause '{entry['name']}' of {self.use}: {at}{reason}") from None
 
 
-def of_node(content: Mapping[str, Data]) -> list[str]:
+def of_node(content: "Mapping[str, Data]") -> list[str]:
     """Return the causes of a catalog file that count by the node, where it says how many GPUs that has (``node_gpus``).
 
     On nodes of another size these rates are in proportion to the GPUs.
@@ -533,7 +532,7 @@ def of_node(content: Mapping[str, Data]) -> list[str]:
     return counted + [row["name"] for row in rows if row["use"] == "component" and row.get("part", "node") == "node"]
 
 
-def _without_repair(entry: Mapping[str, Data], stated: RepairStrategy | None) -> Mapping[str, Data]:
+def _without_repair(entry: "Mapping[str, Data]", stated: "RepairStrategy | None") -> "Mapping[str, Data]":
     """Return an entry without its repair time; tiers also decide whether a repair leaves the fault."""
     rest = {key: value for key, value in entry.items() if key != "repair"}
     if "relapse" in rest and stated is not None and stated.single_time is None:
@@ -541,7 +540,7 @@ def _without_repair(entry: Mapping[str, Data], stated: RepairStrategy | None) ->
     return rest
 
 
-def _counted(cause: Mapping[str, Data], content: Mapping[str, Data]) -> Table:
+def _counted(cause: "Mapping[str, Data]", content: "Mapping[str, Data]") -> "Table":
     """Return a count over an exposure as a source."""
     per = cause["per"]
     entry: Table = {

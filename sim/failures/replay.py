@@ -1,7 +1,6 @@
 """A recorded log as a failure source: rows of (unit, start, end, cause)."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import math
 import operator
 import os
@@ -106,9 +105,9 @@ class Replay(Strategy):
 
     def build_all(
         self,
-        counts: Mapping[str, int],
-        logs: Iterable[Replay] = (),
-        read: Callable[[Replay], ReplayedLog] | None = None,
+        counts: "Mapping[str, int]",
+        logs: "Iterable[Replay]" = (),
+        read: "Callable[[Replay], ReplayedLog] | None" = None,
     ) -> tuple[list[FailureSource], int]:
         """Return one source per cause, and how many overlapping intervals were joined.
 
@@ -143,7 +142,9 @@ class Replay(Strategy):
         ]  # fmt: skip
         return sources, log.merged
 
-    def _units(self, log: ReplayedLog, other_logs: Iterable[ReplayedLog], nodes: int) -> tuple[NDArray[np.int64], int]:
+    def _units(
+        self, log: ReplayedLog, other_logs: "Iterable[ReplayedLog]", nodes: int
+    ) -> "tuple[NDArray[np.int64], int]":
         """Return the number of the node that each name of the log means, and how many nodes are named."""
         file = _shown(Path(self.file))
         if self.inventory is not None and len(log.units) != nodes:
@@ -161,7 +162,7 @@ class Replay(Strategy):
         return np.array([numbers[same.get(name, name)] for name in log.units], dtype=np.int64), len(names)
 
     def _names(
-        self, log: ReplayedLog, other_logs: Iterable[ReplayedLog], nodes: int
+        self, log: ReplayedLog, other_logs: "Iterable[ReplayedLog]", nodes: int
     ) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the names of the nodes by their numbers, and which of these another name means."""
         if self.map == "number":
@@ -204,7 +205,7 @@ def read_log(
     columns: Columns,
     second: float,
     origin: float | str | None = None,
-    inventory: Sequence[str] = (),
+    inventory: "Sequence[str]" = (),
     *,
     has_unit: bool = False,
 ) -> ReplayedLog:
@@ -255,7 +256,7 @@ def read_log(
     return ReplayedLog(tuple(names), by_cause, merged, note)
 
 
-def _by_cause(outages: list[_Outage], zero: float) -> dict[str, OutageLog]:
+def _by_cause(outages: "list[_Outage]", zero: float) -> dict[str, OutageLog]:
     """Return the outages that are not over at the moment `zero` [s] by their causes, in seconds since then."""
     units, starts, ends, causes, _ = zip(*outages, strict=True)
     unit, start, end = np.array(units, dtype=np.int64), np.array(starts), np.array(ends)
@@ -279,7 +280,7 @@ def _rows(path: Path, columns: Columns, times: TimestampParser, second: float) -
     table = Table(records.lines(file), file, roles, ("unit", "start", "end"), advice=advice)
     first, last = (column_unit(table.name_of(role), second, has_unit=times.has_unit) for role in ("start", "end"))
 
-    def read(row: Mapping[str, str], line: int) -> _Row:
+    def read(row: "Mapping[str, str]", line: int) -> _Row:
         units = expand(row["unit"])
         if not units:
             raise ValueError(f"column '{columns.unit}' is empty")
@@ -292,7 +293,7 @@ def _rows(path: Path, columns: Columns, times: TimestampParser, second: float) -
     return sorted(table.read(read), key=operator.itemgetter(0))
 
 
-def _numbered(rows: list[_Row], names: dict[str, int], file: str) -> Iterator[tuple[_Row, list[int]]]:
+def _numbered(rows: list[_Row], names: dict[str, int], file: str) -> "Iterator[tuple[_Row, list[int]]]":
     """Yield each row with the numbers of its nodes; others are added to `names`, unless these are an inventory."""
     is_complete = bool(names)
     same, unclear = records.same_hosts({name for row in rows for name in row[4]}.union(names), names)
@@ -312,7 +313,9 @@ _Outage: TypeAlias = tuple[int, float, float, str, int]
 """The number of a node, start and end of its outage [s], cause, and line."""
 
 
-def _outages(rows: Iterable[tuple[_Row, list[int]]], names: Mapping[str, int], file: str) -> tuple[list[_Outage], int]:
+def _outages(
+    rows: "Iterable[tuple[_Row, list[int]]]", names: "Mapping[str, int]", file: str
+) -> tuple[list[_Outage], int]:
     """Return the outages by their starts, those of a node that overlap or touch as one, and how many were joined."""
     last_of: dict[int, _Outage] = {}
     outages: list[_Outage] = []
@@ -370,7 +373,7 @@ def _inventory(path: Path, column: str) -> tuple[str, ...]:
         table.refuse(("unit",), column)
     names: dict[str, int] = {}
 
-    def read(row: Mapping[str, str], line: int) -> None:
+    def read(row: "Mapping[str, str]", line: int) -> None:
         for name in hosts.expand(row["unit"]) or ("",):
             if not name:
                 raise ValueError(f"column '{table.name_of('unit')}' is empty")

@@ -1,7 +1,6 @@
 """The runtime form of a failure source: how many units, which law, when a life begins; and sources that are planned."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -42,7 +41,7 @@ KNOWN = Fixed.from_seconds(value=0.0)
 """Detection of what is planned: everybody knows beforehand."""
 
 
-def slots_per_node(part: str, counts: Mapping[str, int]) -> int:
+def slots_per_node(part: str, counts: "Mapping[str, int]") -> int:
     """Return how many units of a part one node has; 0 for parts that belong to no single node."""
     return counts.get(part, 0) // counts["node"] if part in OF_ONE_NODE else 0
 
@@ -56,15 +55,15 @@ class OutageLog:
     say what was assumed in reading the log.
     """
 
-    unit: NDArray[np.int64]
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
+    unit: "NDArray[np.int64]"
+    start: "NDArray[np.float64]"
+    end: "NDArray[np.float64]"
     span: float
     spread: int = 0
     is_drawn_anew: bool = False
     notes: tuple[str, ...] = ()
 
-    def placed(self, seed: int, replication: int) -> NDArray[np.int64]:
+    def placed(self, seed: int, replication: int) -> "NDArray[np.int64]":
         """Return the unit of each row, in its place, shape (n,); two logs that are spread have the same places."""
         if not self.spread:
             return self.unit
@@ -80,7 +79,7 @@ class ImperfectRepair:
     ``probability`` [-] is that of a repair which leaves it; ``None`` when the tiers of repair decide.
     """
 
-    after: LawModel
+    after: "LawModel"
     probability: float | None = None
 
 
@@ -100,7 +99,7 @@ class HiddenFault:
 
     share: float
     exact: bool = False
-    onset: LawModel | None = None
+    onset: "LawModel | None" = None
 
 
 CONTENTION, CAP, HEAT = "store-contention", "power-cap", "heat"
@@ -197,33 +196,33 @@ class FailureSource:
     name: str
     part: str
     units: int
-    law: LawModel | None
+    law: "LawModel | None"
     renews: Renews = "at_failure"
     clock: Clock = "wall"
     idle_hazard: float = 1.0
     interrupts: float = 1.0
-    repair: LawModel | None = None
+    repair: "LawModel | None" = None
     repair_from: RepairFrom = ""
-    detection: LawModel | None = None
-    detection_race: DetectionRace | None = None
-    fault: Fault = "process"
-    damage: Aftermath = "process"
+    detection: "LawModel | None" = None
+    detection_race: "DetectionRace | None" = None
+    fault: "Fault" = "process"
+    damage: "Aftermath" = "process"
     planned: bool = False
     variety: Variety = field(default_factory=Variety)
-    tempo: HazardModulation | None = None
+    tempo: "HazardModulation | None" = None
     slots_per_node: int = 0
     ages: tuple[tuple[int, float], ...] = ()
-    effect: EffectModel = CRASH
-    blast: BlastRadius | None = None
+    effect: "EffectModel" = CRASH
+    blast: "BlastRadius | None" = None
     residue: ImperfectRepair | None = None
     hidden: HiddenFault | None = None
     defer: bool = False
     saves: bool = False
     notice: float = math.inf
-    away: LawModel | None = None
-    store_out: LawModel | None = None
-    fix: LawModel | None = None
-    rollout: Rollout | None = None
+    away: "LawModel | None" = None
+    store_out: "LawModel | None" = None
+    fix: "LawModel | None" = None
+    rollout: "Rollout | None" = None
     of_fabric: bool = False
     cuts: float = 1.0
     tier: str = ""
@@ -231,7 +230,7 @@ class FailureSource:
     thinned: bool = False
     recorded: OutageLog | None = None
     recall: float = 0.0
-    lead: LawModel | None = None
+    lead: "LawModel | None" = None
     checked: tuple[float, float] = (0.0, 0.0)
     preflight: float = 0.0
     alarm: bool = False
@@ -326,7 +325,7 @@ class Maintenance(Strategy):
         "it, there is time enough.",
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         rows = sorted((window.start, index) for index, window in enumerate(self.windows))
         for position, (_, index) in enumerate(rows):
             earlier = self.windows[index]
@@ -338,7 +337,7 @@ class Maintenance(Strategy):
                     message = f"overlaps windows.{index} in time and in the units that it takes"
                     yield ("windows", later_index, "start"), message
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -409,14 +408,14 @@ class Rollout(Strategy):
     )
     canary: Canary | None = Field(None, description="Nodes that go first.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         for cause, ratio in self.hazard.items():
             if ratio < 0:
                 yield ("hazard", cause), f"must not be negative, not {ratio:g}"
         if self.canary is not None and not self.hazard:
             yield ("canary",), "needs hazard: without a changed hazard there is nothing to watch"
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
+    def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises

@@ -13,8 +13,7 @@ systems", 1974: power-law trend. D. R. Cox, "Some statistical methods connected 
 Royal Statistical Society B 17 (1955): random swings of a rate.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import functools
 import itertools
 import math
@@ -56,7 +55,7 @@ class UnitBatch(Model):
     law: Law | None = Field(None, description="Law of their lives, in place of the source's.")
     ratio: float | None = Field(None, gt=0, description="Hazard relative to the rest of the fleet [-].")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if (self.law is None) == (self.ratio is None):
             yield (), "give exactly one of law and ratio"
         if self.law is not None and self.law.mean_value == 0:
@@ -85,7 +84,7 @@ class Variety:
         """Whether parts of one node may differ."""
         return self.frailty is not None and self.frailty.of == "part"
 
-    def mean_rate(self, law: LawModel) -> float:
+    def mean_rate(self, law: "LawModel") -> float:
         """Return the mean of 1 / E[life] over the units [1/s]; exact for constant rates."""
         rate = 1 / law.mean_value
         rest = 1.0
@@ -95,7 +94,7 @@ class Variety:
             total += batch.share * batch.mean_rate(rate)
         return total + rest * rate
 
-    def scaled(self, factor: float) -> Variety:
+    def scaled(self, factor: float) -> "Variety":
         """Return the same variety of lives that are `factor` times as long [-]."""
         batches = tuple(
             batch if batch.law is None else batch.model_copy(update={"law": batch.law.scaled(factor)})
@@ -103,7 +102,7 @@ class Variety:
         )
         return replace(self, batches=batches)
 
-    def laws(self, law: LawModel) -> tuple[LawModel, ...]:
+    def laws(self, law: "LawModel") -> "tuple[LawModel, ...]":
         """Return every law that a unit may have, the source's own first."""
         return (law, *(batch.law for batch in self.batches if batch.law is not None))
 
@@ -117,7 +116,7 @@ class UnitPopulation:
     __slots__ = ("_parameters", "_stretches", "factor", "laws", "ratio", "which")
 
     def __init__(
-        self, laws: tuple[LawModel, ...], which: NDArray[np.int64] | None, ratio: NDArray[np.float64] | None
+        self, laws: "tuple[LawModel, ...]", which: "NDArray[np.int64] | None", ratio: "NDArray[np.float64] | None"
     ) -> None:
         self.laws = laws
         self.which = which
@@ -129,7 +128,7 @@ class UnitPopulation:
         self._parameters = [law.parameters for law in laws]
         self._stretches = [law.proportional for law in laws]
 
-    def _factors(self, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _factors(self, ratio: "NDArray[np.float64]") -> "NDArray[np.float64]":
         factor = np.ones(len(ratio))
         for index, law in enumerate(self.laws):
             if law.proportional:
@@ -147,7 +146,7 @@ class UnitPopulation:
             return quantile(p, 0, number) * float(self.factor[slot])
         return quantile(p, 0, hazard_number(number, float(self.ratio[slot])))
 
-    def lives(self, slots: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def lives(self, slots: "NDArray[np.int64]", numbers: "NDArray[np.float64]") -> "NDArray[np.float64]":
         """Return `life` of many units [s], shape (n,), to the bit."""
         if self.which is None and (self.factor is None or self._stretches[0]):
             lives = self.laws[0].ppf(numbers)
@@ -166,7 +165,9 @@ class UnitPopulation:
             more /= float(self.ratio[slot])
         return max(age_at_hazard(p, 0, cumulative_hazard(p, 0, age, False) + more, age) - age, 0.0)
 
-    def reach(self, horizon: float, units: int, ages: NDArray[np.float64] | None = None) -> float | NDArray[np.float64]:
+    def reach(
+        self, horizon: float, units: int, ages: "NDArray[np.float64] | None" = None
+    ) -> "float | NDArray[np.float64]":
         """Return a number [-] that the uniform numbers of all lives up to `horizon` [s] are below, and hardly others.
 
         With `ages` [s], shape (units,), those of what is left of the lives; one for all units, or shape (units,).
@@ -187,7 +188,7 @@ class UnitPopulation:
             hazard *= self.ratio
         return np.asarray(-np.expm1(-hazard) * (1 + 1e-9), dtype=np.float64)
 
-    def mean_lives(self, units: int) -> NDArray[np.float64]:
+    def mean_lives(self, units: int) -> "NDArray[np.float64]":
         """Return the mean life of each unit [s], shape (units,); hazard ratios must only stretch time."""
         means = np.array([law.mean_value for law in self.laws])
         lives = np.full(units, means[0]) if self.which is None else means[self.which]
@@ -203,7 +204,7 @@ class UnitPopulation:
         p = self._parameters[0 if self.which is None else int(self.which[slot])]
         return biased_quantile(p, 0, number) * (1.0 if self.factor is None else float(self.factor[slot]))
 
-    def least_met_lives(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def least_met_lives(self, numbers: "NDArray[np.float64]") -> "NDArray[np.float64]":
         """Return a time [s] that is at most `met_life` of each unit and seldom much less, shape (units,)."""
         band = np.searchsorted(BANDS, numbers, side="right")
         least = np.array([[0.0, *(biased_quantile(p, 0, u) for u in BANDS)] for p in self._parameters])
@@ -216,7 +217,7 @@ BANDS = [*(2.0**-power for power in range(16, 0, -1)), *(1 - 2.0**-power for pow
 
 
 @functools.lru_cache(maxsize=8)
-def frailties(shape: float, key: int, count: int) -> NDArray[np.float64]:
+def frailties(shape: float, key: int, count: int) -> "NDArray[np.float64]":
     """Return the hazard ratios of units [-], shape (count,); never zero, which would be a unit that lives for ever.
 
     Sources that share a frailty ask for the same ones, and the inverse is dear: a microsecond a unit.
@@ -244,7 +245,7 @@ class SeasonalFactor(Model):
     period: Duration = Field(gt=0, description="Length of the pattern, for example 1 d or 7 d.")
     factors: tuple[float, ...] = Field(min_length=1, description="Factor of each part; they average to the mean.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if min(self.factors) < 0 or max(self.factors) == 0:
             yield ("factors",), "must not be negative, and one must be above zero"
 
@@ -264,7 +265,7 @@ class HazardModulation(Model):
     calendar: SeasonalFactor | None = Field(None, description="A pattern of hours or weekdays.")
     swings: RandomEnvironment | None = Field(None, description="Random slow swings.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.trend is None and self.calendar is None and self.swings is None:
             yield (), "give at least one of trend, calendar and swings"
 
@@ -277,7 +278,7 @@ class HazardModulation(Model):
             mean *= sum(self.calendar.factors) / len(self.calendar.factors)
         return mean
 
-    def realise(self, end: float, seed: int, replication: int) -> OperationalTime:
+    def realise(self, end: float, seed: int, replication: int) -> "OperationalTime":
         """Return the operational time of a replication up to `end` [s]."""
         edges = {0.0, end}
         for width in self._widths():
@@ -307,7 +308,9 @@ def _power(trend: PowerLawTrend, time: float) -> float:
     return float(trend.reference * ((time + trend.age) / trend.reference) ** trend.exponent)
 
 
-def _levels(swings: RandomEnvironment, stretch: NDArray[np.int64], seed: int, replication: int) -> NDArray[np.float64]:
+def _levels(
+    swings: RandomEnvironment, stretch: "NDArray[np.int64]", seed: int, replication: int
+) -> "NDArray[np.float64]":
     """Return the factors of stretches [-], shape (n,): a look-up by number, so a longer horizon keeps them."""
     from scipy.special import gammaincinv
 

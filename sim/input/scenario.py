@@ -4,8 +4,7 @@ Frozen models with SI floats inside and text with units outside. A strategy fiel
 registry; for mypy it is the union of these, or what they have in common.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import copy
 import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Union
@@ -80,7 +79,7 @@ def _bundles() -> dict[str, type[BaseModel]]:
     }
 
 
-REGISTRIES: dict[str, Mapping[str, Data]] = {
+REGISTRIES: "dict[str, Mapping[str, Data]]" = {
     "failures": {**SOURCES, **_bundles()},
     "checkpoint": CHECKPOINTS,
     "detection": DETECTIONS,
@@ -125,24 +124,26 @@ class Scenario(Model):
     windows: Duration | None = Field(None, gt=0, description="Width of the windows of the rolling view.")
     seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
     jobs: tuple[JobSpec, ...] = Field((), description="The jobs, in order of submission.")
-    streams: tuple[AnyStream, ...] = Field((), description="Many jobs: by law, or from a trace.")
+    streams: "tuple[AnyStream, ...]" = Field((), description="Many jobs: by law, or from a trace.")
     templates: tuple[JobSpec, ...] = Field((), description="Jobs that never run themselves: what streams are made of.")
-    tenants: tuple[Tenant, ...] = Field((), description="Who shares the cluster.")
-    partitions: tuple[Partition, ...] = Field((), description="Queues with nodes of their own; one of all by default.")
-    services: tuple[ServiceSpec, ...] = Field((), description="Replicas of models that answer requests.")
+    tenants: "tuple[Tenant, ...]" = Field((), description="Who shares the cluster.")
+    partitions: "tuple[Partition, ...]" = Field(
+        (), description="Queues with nodes of their own; one of all by default."
+    )
+    services: "tuple[ServiceSpec, ...]" = Field((), description="Replicas of models that answer requests.")
     targets: tuple[Target, ...] = Field((), description="What is promised of them, window by window.")
-    failures: tuple[AnySource, ...] = Field((), description="Failure sources.")
-    checkpoint: AnyCheckpoint = Field(description="Checkpointing: where progress is saved, and how often.")
-    detection: AnyDetection = Field(description="Failure detection: when the job knows of a failure.")
+    failures: "tuple[AnySource, ...]" = Field((), description="Failure sources.")
+    checkpoint: "AnyCheckpoint" = Field(description="Checkpointing: where progress is saved, and how often.")
+    detection: "AnyDetection" = Field(description="Failure detection: when the job knows of a failure.")
     health: Health | None = Field(None, description="Who looks for bad nodes before they fail, and how often wrongly.")
-    recovery: AnyRecovery = Field(description="How a job recovers.")
+    recovery: "AnyRecovery" = Field(description="How a job recovers.")
     spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
-    repair: AnyRepair | None = Field(
+    repair: "AnyRepair | None" = Field(
         None,
         description="How nodes return to service; without it every source that takes nodes needs a repair of its own.",
     )
     parts: dict[str, Stock] = Field(default_factory=dict, description="Stock of spare parts by class: gpu, psu, ...")
-    scheduler: AnyScheduler = Field(
+    scheduler: "AnyScheduler" = Field(
         default_factory=lambda: Scheduler.model_validate({}), description="How queued jobs get nodes."
     )
     power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
@@ -156,7 +157,7 @@ class Scenario(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_policies(cls, data: Data) -> Data:
+    def _without_policies(cls, data: "Data") -> "Data":
         """Complete what a scenario does not need: services do not recover as jobs do, and a replay may not fail."""
         if not isinstance(data, dict) or data.get("jobs"):
             return data
@@ -175,7 +176,7 @@ class Scenario(Model):
             return {**unread, "detection": {"use": "latency", "time": "0 s"}, **data}
         return data
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if not self.jobs and not self.streams and not self.services:
             yield ("jobs",), "give at least one job, a stream of them (streams) or a service (services)"
         for kinds in (("jobs", "streams", "services", "targets"), ("templates",), ("tenants",), ("partitions",)):
@@ -194,7 +195,7 @@ class Scenario(Model):
             count = self.horizon / width
             yield ("windows",), f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
 
-    def _broken_target(self, target: Target) -> Iterator[tuple[str, str]]:
+    def _broken_target(self, target: Target) -> "Iterator[tuple[str, str]]":
         workloads = self.workloads
         if target.of is not None and target.of not in workloads:
             yield "of", catalog.unknown("service, job or stream", target.of, workloads)
@@ -239,13 +240,13 @@ class Scenario(Model):
         job = self.jobs[index].model_copy(update=changes)
         return self.model_copy(update={"jobs": (*self.jobs[:index], job, *self.jobs[index + 1 :])})
 
-    def dump(self) -> Table:
+    def dump(self) -> "Table":
         """Return plain data that ``ettrick.sim.load`` reads back to an equal scenario."""
         data = self.model_dump(mode="json", exclude_none=True)
         return {key: value for key, value in data.items() if value or key not in _MAY_BE_EMPTY}
 
 
-def _preempts(scheduler: Data) -> bool:
+def _preempts(scheduler: "Data") -> bool:
     """Return whether a job may be stopped before its end, so that it matters what it has saved."""
     if not isinstance(scheduler, dict):
         return False
@@ -253,7 +254,7 @@ def _preempts(scheduler: Data) -> bool:
     return isinstance(preempt, dict) and preempt.get("mode", "none") != "none"
 
 
-def schema() -> Table:
+def schema() -> "Table":
     """Return the JSON Schema of scenario files, for editors.
 
     It knows what may stand where; units, sums and everything that concerns several keys are for :func:`load`. A file
@@ -282,7 +283,7 @@ def schema() -> Table:
     return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
 
 
-def _complete(required: list[str]) -> list[Table]:
+def _complete(required: list[str]) -> "list[Table]":
     """Return what a file has that extends no other: all keys, or those that services, streams or a preset need."""
     without = {
         keys: [key for key in required if key not in keys]
@@ -298,7 +299,7 @@ def _complete(required: list[str]) -> list[Table]:
     ]
 
 
-def _definition(content: Table, kind: type[BaseModel]) -> Table:
+def _definition(content: "Table", kind: type[BaseModel]) -> "Table":
     """Return the part of a schema about a model, whose name is a long one if another has the same."""
     definitions: Table = content["$defs"]
     long = f"{kind.__module__}__{kind.__qualname__}".replace(".", "__")
@@ -306,7 +307,7 @@ def _definition(content: Table, kind: type[BaseModel]) -> Table:
     return definition
 
 
-def _add_presets(content: Table) -> None:
+def _add_presets(content: "Table") -> None:
     """Part the names of presets from those of their strategies: a preset needs nothing else."""
     choices = content["properties"]["recovery"]
     for kind in dict.fromkeys(REGISTRIES["recovery"].values()):

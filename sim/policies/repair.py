@@ -1,7 +1,6 @@
 """Repair kinds: how a failed node returns to service."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import functools
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, get_args
 
@@ -51,15 +50,15 @@ class Simple(Strategy):
         """Whether it says how long repairs take, and not only their scale."""
         return self.time is not None
 
-    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+    def diagnose(self, mark: "Callable[[str], float]") -> Literal["right", "other", "none"]:
         """Blame the node that failed."""
         return "right"
 
-    def course(self, node: NodeView, memory: Memory) -> tuple[RepairPlan, Memory]:
+    def course(self, node: "NodeView", memory: "Memory") -> "tuple[RepairPlan, Memory]":
         """Repair once."""
         return RepairPlan((RepairStage(0, draw(self.single_time, node.mark, "repair")),), fixed=True), memory
 
-    def score(self, memory: Memory) -> float:
+    def score(self, memory: "Memory") -> float:
         """Nothing is remembered."""
         return 0.0
 
@@ -74,12 +73,12 @@ class BlameThreshold(Strategy):
     failures: int = Field(ge=1, description="Blames within the window that make a lemon.")
     window: Duration = Field(gt=0, description="Length of the window.")
 
-    def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
+    def blame(self, memory: "Memory", time: float, uptime: float) -> "tuple[Memory, bool]":
         """Remember the blames of the window."""
         recent = (*(moment for moment in memory or () if moment > time - self.window), time)
         return recent, len(recent) >= self.failures
 
-    def score(self, memory: Memory) -> float:
+    def score(self, memory: "Memory") -> float:
         """Fewer recent blames are better."""
         return -float(len(memory or ()))
 
@@ -93,13 +92,13 @@ class LemonScore(Strategy):
     regains: float = Field(10.0, ge=0, description="Points that a day of being up gives back.")
     floor: float = Field(0.0, description="Points at which a node is a lemon.")
 
-    def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
+    def blame(self, memory: "Memory", time: float, uptime: float) -> "tuple[Memory, bool]":
         """Give points for the time since the last return, then take some for the blame."""
         points = self.start if memory is None else memory
         points = min(points + self.regains * uptime / DAY, self.start) - self.blame_costs
         return points, points <= self.floor
 
-    def score(self, memory: Memory) -> float:
+    def score(self, memory: "Memory") -> float:
         """Return the points after the last blame."""
         return float(self.start if memory is None else memory)
 
@@ -177,7 +176,7 @@ class RepairTiers(Strategy):
     is_stated: ClassVar[bool] = True
     """Tiers have their times."""
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         names = [tier.name for tier in self.tiers]
         for index, name in enumerate(names):
             if name in names[:index]:
@@ -231,7 +230,7 @@ class RepairTiers(Strategy):
         """Nodes that each tier can work on at once."""
         return tuple(tier.crews for tier in self.tiers)
 
-    def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
+    def diagnose(self, mark: "Callable[[str], float]") -> Literal["right", "other", "none"]:
         """Return which node is blamed."""
         diagnosis = self.diagnosis
         if diagnosis.finds < 1 and mark("diagnosis") >= diagnosis.finds:
@@ -240,7 +239,7 @@ class RepairTiers(Strategy):
             return "other"
         return "right"
 
-    def course(self, node: NodeView, memory: Memory) -> tuple[RepairPlan, Memory]:
+    def course(self, node: "NodeView", memory: "Memory") -> "tuple[RepairPlan, Memory]":
         """Return the stays of a node, and what to remember of it: one memory for each lemon policy."""
         if not self.lemons:
             return self._visits(self._index(node.tier) if node.tier else 0, node.mark), memory
@@ -259,7 +258,7 @@ class RepairTiers(Strategy):
     def _index(self, name: str) -> int:
         return next((index for index, tier in enumerate(self.tiers) if tier.name == name), 0)
 
-    def _visits(self, index: int, mark: Callable[[str], float]) -> RepairPlan:
+    def _visits(self, index: int, mark: "Callable[[str], float]") -> RepairPlan:
         """Return the stays from a tier on."""
         compiled = self._compiled
         tests = self.qualification
@@ -285,14 +284,14 @@ class RepairTiers(Strategy):
             index = min(index + 1, len(compiled) - 1)
 
     @functools.cached_property
-    def _compiled(self) -> tuple[tuple[float | Callable[[float], float], float, float], ...]:
+    def _compiled(self) -> "tuple[tuple[float | Callable[[float], float], float, float], ...]":
         """The time of each tier, or the inverse CDF of its law, and the probabilities to escalate and to fix."""
         return tuple(
             (tier.time.value if isinstance(tier.time, Fixed) else tier.time.ppf_one, tier.escalates, tier.fixes)
             for tier in self.tiers
         )
 
-    def score(self, memory: Memory) -> float:
+    def score(self, memory: "Memory") -> float:
         """Return how good a node looks to the first lemon policy."""
         if not self.lemons:
             return 0.0
@@ -336,7 +335,7 @@ class Stock(Model):
         """Parts at which an order is placed [-]."""
         return self.stock - 1 if self.reorder is None else self.reorder
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if not -1 <= self.least < self.stock:
             rule = f"must be at least -1 and below stock ({self.stock}), such as {self.stock - 1}, not {self.reorder}"
             yield ("reorder",), rule

@@ -4,8 +4,7 @@ A law is a distribution of a time X >= 0. Everything is an inverse CDF of a unif
 gives one life and a changed parameter moves that life smoothly instead of drawing another.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import functools
 import itertools
 import math
@@ -149,7 +148,7 @@ class Lognormal(LawModel):
         """Mu and sigma [-]."""
         return quantiles.LOGNORMAL, self.mu, self.sigma
 
-    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cumulative_hazard(self, x: "NDArray[np.float64]") -> "NDArray[np.float64]":
         """Return -ln Phi((mu - ln x) / sigma)."""
         from scipy.special import log_ndtr
 
@@ -184,7 +183,7 @@ class Uniform(LawModel):
         """The limits."""
         return self.low, self.high
 
-    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cumulative_hazard(self, x: "NDArray[np.float64]") -> "NDArray[np.float64]":
         """Return -ln of (high - x) / (high - low) between the limits."""
         time, width = np.clip(x, self.low, self.high), self.high - self.low
         return hazard_of((time - self.low) / width, (self.high - time) / width)
@@ -257,7 +256,7 @@ class Piecewise(LawModel):
                 "the last hazard must be above zero: who gets that old would never fail, and the mean life is infinite",
             )
 
-    def _scaled_parameters(self, factor: float) -> Table:
+    def _scaled_parameters(self, factor: float) -> "Table":
         pieces = [
             piece.model_copy(update={"until": piece.until and piece.until * factor, "rate": piece.rate / factor})
             for piece in self.hazards
@@ -296,7 +295,7 @@ class Piecewise(LawModel):
         """Whether all hazards are the same."""
         return self.memoryless
 
-    def stretch(self, ratio: NDArray[np.float64]) -> NDArray[np.float64]:
+    def stretch(self, ratio: "NDArray[np.float64]") -> "NDArray[np.float64]":
         """Return 1 / ratio."""
         return 1 / ratio
 
@@ -305,7 +304,7 @@ class Piecewise(LawModel):
         """Mean time lived in each piece by those who reach it, summed [s]."""
         return self.parameters[2]
 
-    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cumulative_hazard(self, x: "NDArray[np.float64]") -> "NDArray[np.float64]":
         """Return the integral of the hazard up to x."""
         count, time = len(self.hazards), np.maximum(x, 0.0)
         start, _, rate, hazard = np.reshape(self.parameters[3 : 3 + 4 * count], (4, count))
@@ -341,7 +340,7 @@ class Mixture(LawModel):
         if not any(part.law.mean_value for part in self.parts):
             raise RuleError(("parts",), "give at least one part with a mean above zero")
 
-    def _scaled_parameters(self, factor: float) -> Table:
+    def _scaled_parameters(self, factor: float) -> "Table":
         return {"parts": tuple(part.model_copy(update={"law": part.law.scaled(factor)}) for part in self.parts)}
 
     @functools.cached_property
@@ -381,7 +380,7 @@ class Mixture(LawModel):
         """Weighted mean of the parts' means [s]."""
         return math.fsum(share * law.mean_value for share, law in self._shares)
 
-    def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cumulative_hazard(self, x: "NDArray[np.float64]") -> "NDArray[np.float64]":
         """Return -ln of the weighted mean of the parts' survival."""
         below, above = np.zeros(np.shape(x)), np.zeros(np.shape(x))
         for share, law in self._shares:
@@ -395,7 +394,7 @@ LAW_NAMES = frozenset(law.model_fields["use"].default for law in (*get_args(Plai
 Law = Annotated[PlainLaws | Mixture, OneOf("use"), _TEXT_IS_FIXED]
 
 
-def draw(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:
+def draw(law: LawModel, mark: "Callable[[str], float]", purpose: str) -> float:
     """Return the time [s] that a law gives to one purpose of a failure, by the failure's mark of that name."""
     if isinstance(law, Fixed):  # the common case needs no random number
         return law.value

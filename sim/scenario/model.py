@@ -1,7 +1,6 @@
 """The description of a training job: model, batch, layout, execution of a step, and amount of work."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
@@ -101,7 +100,7 @@ class ModelSpec(Model):
     output_gate: bool = Field(False, description="Whether a gate as wide as all heads multiplies attention's output.")
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         yield from self._broken_attention()
         if not self.ffn and self.experts is None and self.mixer is None:
             yield ("ffn",), "is 0, which is for layers beside experts or state spaces; give the width"
@@ -114,7 +113,7 @@ class ModelSpec(Model):
             rule = f"{experts.dense_layers} layers without experts leave none of {self.layers} layers to have them"
             yield ("experts", "dense_layers"), rule
 
-    def _broken_attention(self) -> BrokenRules:
+    def _broken_attention(self) -> "BrokenRules":
         """Yield what does not go together in attention, and in what stands in its place."""
         if self.heads % (self.kv_heads or self.heads):
             yield ("kv_heads",), f"{self.heads} heads do not share {self.kv_heads} of keys and values evenly"
@@ -160,7 +159,7 @@ class AcceleratorSpec(Model):
         """Return what it is called in tables."""
         return f"{self.like} (changed)"
 
-    def changed(self, base: Accelerator) -> Accelerator:
+    def changed(self, base: "Accelerator") -> "Accelerator":
         """Return the accelerator; it reaches the shares of its peaks that the one it is like does."""
         values: Table = {
             name: getattr(self, name)
@@ -214,7 +213,7 @@ class Curtailment(Model):
     cap: Power = Field(gt=0, description="What the facility may draw meanwhile.")
     every: Duration | None = Field(None, gt=0, description="After which time it comes again; without it, it does not.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.every is not None and self.time >= self.every:
             yield ("time",), "is no shorter than every: then it never ends; give power.cap"
 
@@ -230,7 +229,7 @@ class Ambient(Model):
         "0.2 %", description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees."
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         hottest = self.temperature
         for profile in (self.day, self.season):
             hottest *= max(profile.factors) if profile is not None else 1.0
@@ -269,7 +268,7 @@ class PowerSpec(Model):
     ambient: Ambient | None = Field(None, description="Temperature around the GPUs.")
     carbon: Carbon | None = Field(None, description="What a kWh emits.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.idle is not None and self.training is not None and self.idle > self.training:
             yield ("idle",), f"is {self.idle:g} W, but training takes only {self.training:g} W"
 
@@ -303,7 +302,7 @@ class Target(Model):
     credits: tuple[Credit, ...] = Field((), description="What is given back, by tier.")
     bill: Money | None = Field(None, description="What a window is billed at, in the currency of the cost section.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.bill is not None and not self.credits:
             yield ("bill",), "is what credits are a part of: give credits"
 
@@ -326,7 +325,7 @@ class CostSpec(Model):
         None, description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs."
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         owned = [name for name in _OWNED if getattr(self, name) not in (None, {})]
         if self.gpu_hour is not None and owned:
             message = f"is what rented GPUs cost, and {', '.join(owned)} what owned ones do: give one way, not both"
@@ -394,7 +393,7 @@ class GlobalBatch(Model):
         "others, which take longer.",
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.tokens % self.sequence:
             yield ("tokens",), f"{self.tokens} tokens are not a whole number of sequences of {self.sequence} tokens"
 
@@ -451,7 +450,7 @@ class Parallelism(Model):
         """The coordinates in which the ranks of an expert group differ."""
         return expert_covers(self.context, self.data, self.expert)
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.tensor % self.expert_tensor:
             nearest = near_divisors(self.tensor, self.expert_tensor)
             message = f"{self.expert_tensor} GPUs do not divide tensor {self.tensor}; nearest: {nearest}"
@@ -544,7 +543,7 @@ class Execution(Model):
         "padded to it; without it none is dropped.",
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.shard_ranks is not None and self.sharding != "parameters":
             message = f"is for sharding: parameters; with sharding: {self.sharding} all replicas divide the state"
             yield ("shard_ranks",), message
@@ -599,7 +598,7 @@ class Work(Model):
     steps: Count | None = Field(None, description="Optimizer steps.")
     time: Duration | None = Field(None, description="Time that it takes without any loss.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         stated = [name for name in ("tokens", "steps", "time") if getattr(self, name)]
         if len(stated) != 1:
             yield (), f"give exactly one of tokens, steps and time, above zero (given: {', '.join(stated) or 'none'})"
@@ -672,7 +671,7 @@ class JobSpec(Model):
         missing = [name for name in ("model", "batch", "parallelism") if getattr(self, name) is None]
         return " and ".join(missing)
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         layout = self.parallelism
         if layout is not None and layout.gpus != self.gpus:
             sizes = " x ".join(f"{name} {getattr(layout, name)}" for name in ("tensor", "context", "pipeline", "data"))
@@ -688,7 +687,7 @@ class JobSpec(Model):
             message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
             yield ("deadline",), message
 
-    def _broken_step(self) -> BrokenRules:
+    def _broken_step(self) -> "BrokenRules":
         """Yield what does not go together in the time of a step."""
         if self.step_time is not None and self.mfu is not None:
             yield ("mfu",), "give step_time or mfu, not both: each follows from the other"
@@ -700,7 +699,7 @@ class JobSpec(Model):
         if self.calibration is not None and self.lacks:
             yield ("calibration",), f"scales what the step-time model says, and that lacks {self.lacks}"
 
-    def _broken_work(self, work: Work) -> BrokenRules:
+    def _broken_work(self, work: Work) -> "BrokenRules":
         """Yield what a fixed amount of work needs and is not there."""
         if work.tokens is not None and self.batch is None:
             yield ("work", "tokens"), "work in tokens needs batch: it states the tokens of a step"

@@ -1,7 +1,6 @@
 """Checkpoints to a ladder of stores, as a user describes them."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -159,7 +158,7 @@ class Tier(Model):
         "whose shards are all left is enough.",
     )
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         for name, stores in _ONLY_FOR.items():
             if self.store not in stores and getattr(self, name) != self._default(name):
                 yield (name,), f"is for store: {', '.join(stores)}; this one is {self.store}"
@@ -170,7 +169,7 @@ class Tier(Model):
             yield (), "stall is for mode: async; a blocking save stalls for the time of its write"
         yield from self._broken_bandwidths() if self._has_bandwidth else self._broken_times()
 
-    def _broken_sharing(self) -> BrokenRules:
+    def _broken_sharing(self) -> "BrokenRules":
         """Yield what does not go with how jobs share the store."""
         if self.shares == "all" and self.aggregate is None:
             yield ("aggregate",), "is missing: shares: all needs what the store takes, such as 100 GB/s"
@@ -181,7 +180,7 @@ class Tier(Model):
         if self.slowdown and (self.mode == "blocking" or self.shares == "all"):
             yield ("slowdown",), "is for mode: async and shares: restores, where training goes on meanwhile"
 
-    def _broken_bandwidths(self) -> BrokenRules:
+    def _broken_bandwidths(self) -> "BrokenRules":
         """Yield what does not go with bandwidths."""
         for name in ("write", "restore"):
             if getattr(self, name) is not None:
@@ -189,7 +188,7 @@ class Tier(Model):
         if self.network is not None and self.node_bandwidth is None:
             yield ("node_bandwidth",), "is missing beside network"
 
-    def _broken_times(self) -> BrokenRules:
+    def _broken_times(self) -> "BrokenRules":
         """Yield what does not go with times, and which of them are missing."""
         if self.reads == "replica":
             yield ("reads",), "is for times from bandwidths; a restore that is given takes this in"
@@ -308,7 +307,7 @@ class Tiers(Strategy):
     )
     from_preset: bool = Field(False, description="Whether the stores of the recovery preset are added to these.")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         seen: set[str] = set()
         for index, tier in enumerate(self.tiers):
             if tier.store in seen:
@@ -331,7 +330,7 @@ class Tiers(Strategy):
         nodes: int = 1,
         replicas: int = 1,
         size: float | None = None,
-        periodic: Sequence[Pause] = (),
+        periodic: "Sequence[Pause]" = (),
     ) -> Periodic | MultiLevelCheckpoint:
         """Return the closed form for a job.
 

@@ -1,7 +1,6 @@
 """Detection by several observers: the earliest that covers a fault detects it, else an operator."""
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 

@@ -3,8 +3,7 @@
 (P) is read in the source that is named, (S) reported by another, (A) assumed.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -35,7 +34,7 @@ ALL_THAT_STOP = ("process", "gpu", "driver", "host", "nic", "switch", "hang", "s
 """Classes of faults that stop a job sooner or later, whatever else they do."""
 
 
-def _known(values: Table) -> Table:
+def _known(values: "Table") -> "Table":
     """Return values by class of faults, if these are classes."""
     for name in values:
         if name not in FAULTS:
@@ -76,7 +75,7 @@ class Watcher(Model, ABC):
 
     @field_validator("covers", "latency", mode="before", check_fields=False)
     @classmethod
-    def _over_the_defaults(cls, value: Data, info: ValidationInfo) -> Data:
+    def _over_the_defaults(cls, value: "Data", info: "ValidationInfo") -> "Data":
         assert info.field_name is not None
         default = cls.model_fields[info.field_name].default
         return {**default, **value} if isinstance(value, dict) and isinstance(default, dict) else value
@@ -93,7 +92,7 @@ class Watcher(Model, ABC):
         return Detector(self.use, share, self.law_of(fault)) if share else None
 
     @abstractmethod
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return the law of the time until it notices a fault of a class that it covers."""
 
 
@@ -110,7 +109,7 @@ class InBand(Watcher):
     latency: Law = default("2 s", description="From the error to the moment when all know.")
     covers: Shares = covered("that show as an error", "process", "storage", gpu="50 %")
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return the same law for all classes."""
         return self.latency
 
@@ -127,11 +126,11 @@ class Heartbeat(Watcher):
     period: Duration = default("10 s", gt=0, description="Time between two reports.")
     covers: Shares = covered("after which reports are missing", *ALL_THAT_STOP)
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.period > self.timeout:
             yield ("period",), "must not be longer than the timeout: a healthy job would miss it"
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return ``timeout - U(0, period)``."""
         return Uniform.from_seconds(low=self.timeout - self.period, high=self.timeout)
 
@@ -148,7 +147,7 @@ class CollectiveTimeout(Watcher):
     dump: Duration = default("15 s", description="Time for writing down what hangs.")
     covers: Shares = covered("that leave a collective waiting", *ALL_THAT_STOP)
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return ``timeout + dump``."""
         return Fixed.from_seconds(value=self.timeout + self.dump)
 
@@ -172,11 +171,11 @@ class Nvrx(Watcher):
     )
     covers: Shares = covered("that end the progress of a rank", *ALL_THAT_STOP)
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.hard <= self.soft:
             yield ("hard",), "must be longer than soft: who can be interrupted is not killed"
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return the watchdog that a class of faults trips."""
         value = self.hard if fault in ("gpu", "driver") else self.missing if fault in ("process", "host") else self.soft
         return Fixed.from_seconds(value=value)
@@ -207,12 +206,12 @@ class NodeAgent(Watcher):
     )
     _needs_stop = False
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         for fault, share in self.covers.items():
             if share and fault not in self.latency:
                 yield ("covers", fault), f"needs a time: latency.{fault}"
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return the law of the class."""
         return self.latency[fault]
 
@@ -229,7 +228,7 @@ class Slurm(Watcher):
     timeout: Duration = default("300 s", gt=0, description="SlurmdTimeout.")
     covers: Shares = covered("after which a node does not answer", "host")
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return ``U(timeout, 5/3 timeout)``."""
         return Uniform.from_seconds(low=self.timeout, high=self.timeout * 5 / 3)
 
@@ -249,11 +248,11 @@ class Kubernetes(Watcher):
     toleration: Duration = default("300 s", description="tolerationSeconds of not-ready and unreachable nodes.")
     covers: Shares = covered("after which a node renews nothing", "host")
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         if self.renew >= self.grace:
             yield ("renew",), "must be shorter than grace: a healthy node would be missed"
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return the middles of a hundred equal parts of the distribution: there is no law of two uniform times.
 
         The mean is exact; a single time is off by 0.8 s at most with the default periods.
@@ -292,7 +291,7 @@ class Straggler(Watcher):
     covers: Shares = covered("that reports show", "slow")
     _needs_stop = False
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return ``U(k - 1, k)`` periods."""
         return Uniform.from_seconds(low=self.period * (self.confirmations - 1), high=self.period * self.confirmations)
 
@@ -309,6 +308,6 @@ class SdcCheck(Watcher):
     covers: Shares = covered("that are ever found", corrupt="70 %")
     _needs_stop = False
 
-    def law_of(self, fault: str) -> LawModel:
+    def law_of(self, fault: str) -> "LawModel":
         """Return the same law for all classes."""
         return self.latency

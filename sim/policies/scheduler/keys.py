@@ -4,8 +4,7 @@ Presets (`fifo`, `easy`, `slurm` and others) are sets of these keys, kept in `si
 alone start in the order in which they became eligible, whatever the preset.
 """
 
-from __future__ import annotations
-
+# Annotations are not postponed: pydantic would compile each at the start.
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
@@ -106,7 +105,7 @@ class RequeuePolicy(Model):
 class Scheduler(Strategy):
     """Order of the queue, backfill, preemption and requeue; a preset fills the keys that are not stated."""
 
-    use: Preset = "fifo"
+    use: "Preset" = "fifo"
     pick: Literal["lowest", "longest-idle", "random", "fewest-failures", "best-score"] = Field(
         "lowest", description="Which of the nodes that wait are taken first; a score comes from the lemon policy."
     )
@@ -166,7 +165,7 @@ class Scheduler(Strategy):
         preset = catalog.schedulers().get(name) if isinstance(name, str) else None
         return value if preset is None else _over(preset["keys"], value)
 
-    def _broken_rules(self) -> BrokenRules:
+    def _broken_rules(self) -> "BrokenRules":
         yield from self._broken_backfill()
         if self.pack is None:
             for key in ("need", "wait"):
@@ -177,7 +176,7 @@ class Scheduler(Strategy):
         if self.preempt.mode == "none" and self.preempt.reclaim != "none":
             yield ("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel"
 
-    def _broken_backfill(self) -> BrokenRules:
+    def _broken_backfill(self) -> "BrokenRules":
         """Yield what does not go together in passes, and in the reservations that they make."""
         backfills = self.head == "passes"
         if not backfills and self.depth != 0:
