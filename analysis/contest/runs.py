@@ -298,7 +298,7 @@ def replicate(
     precision, metric
         Stop where the interval of `metric`, by default that of `headline`, is narrow enough, or can never be.
     processes
-        Worker processes at most; 0 for one per core. The numbers do not depend on it.
+        Worker processes at most, threads of machine code; 0 for one per core. The numbers do not depend on it.
     progress
         Called with the number done and the total (``None`` if unknown).
     keeps_log
