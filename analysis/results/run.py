@@ -60,7 +60,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
     formula = closed_form(prepared)
     waste: Mapping[str, Any] | None = formula.waste
     content = {
-        **vars(formula),
+        **{name: getattr(formula, name) for name in ("ettr", "reasons", "assumptions", "extrapolated")},
         "applies": not formula.reasons,
         "form": formula.form or None,
         "time_shares": formula.shares,

@@ -136,9 +136,9 @@ class Campaign:
     def prepared_for(self, points: Iterable[Point], replications: int) -> Context:
         """Return what tasks share of which there are so many replications in all.
 
-        Machine code is at hand before processes start, if the first point is to be simulated by it.
+        Machine code is on the disk before processes start and load it, if the first point is to be simulated by it.
         """
-        for point in itertools.islice(points, 1):
+        for point in itertools.islice(points, 0 if sim.is_cached() else 1):
             # Of what cannot run its tasks will tell.
             with contextlib.suppress(sim.ScenarioError, sim.PathError, sim.EngineError):
                 sim.with_engine(sim.prepare(self.loaded.template.scenario(self.loaded.overrides(point))), replications)

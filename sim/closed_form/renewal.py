@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -412,61 +413,74 @@ _NARROW = ", narrow domains"
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Expected shares of a job's time in the long run.
+    """Expected shares of a job's time in the long run; what explains them is worked out when it is asked for.
 
     Parameters
     ----------
-    ettr
-        Expected share of productive time [-]; ``None`` when no formula applies.
+    shares
+        Expected share by bucket [-]; empty when no formula applies.
     reasons
         Why none applies, a line each; empty where one does.
-    form
-        Name of the formula; nothing when none applies.
-    shares
-        Expected share by bucket [-].
-    assumptions
-        What the formula takes for granted and this scenario breaks.
-    waste
-        Shares that are not productive [-] by order of the failure rate (`ettrick.sim.formulas.goodput.ORDERS`), cause
-        and bucket; empty where the formula does not distinguish causes.
-    extrapolated
-        Bundles of the catalog whose rates were counted on jobs of other sizes.
+    renewal
+        The formula; ``None`` when none applies.
     """
 
-    ettr: float | None
     shares: dict[str, float]
-    assumptions: tuple[str, ...]
-    form: str = ""
-    waste: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
-    extrapolated: tuple[Extrapolation, ...] = ()
     reasons: tuple[str, ...] = ()
+    renewal: RenewalForm | None = field(default=None, repr=False)
+
+    @property
+    def ettr(self) -> float | None:
+        """Expected share of productive time [-]; ``None`` when no formula applies."""
+        return self.shares.get("productive")
+
+    @property
+    def form(self) -> str:
+        """Name of the formula; nothing when none applies."""
+        if self.renewal is None:
+            return ""
+        narrow = _NARROW if self.renewal.prepared.recovery.narrows_on else ""
+        return self.renewal.name + narrow if self.renewal.applies else _ELASTIC
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the formula takes for granted and this scenario breaks."""
+        return () if self.renewal is None else tuple(broken_assumptions(self.renewal.prepared, self.renewal.waits))
+
+    @cached_property
+    def waste(self) -> Mapping[str, Mapping[str, Mapping[str, float]]] | None:
+        """Shares that are not productive [-] by order of the failure rate, cause and bucket.
+
+        Orders are those of `ettrick.sim.formulas.goodput.ORDERS`; ``None`` where it does not tell causes apart.
+        """
+        renewal = self.renewal
+        if renewal is None or not renewal.applies or renewal.prepared.recovery.narrows_on:
+            return None
+        return _waste(renewal.prepared, renewal)
+
+    @cached_property
+    def extrapolated(self) -> tuple[Extrapolation, ...]:
+        """Bundles of the catalog whose rates were counted on jobs of other sizes."""
+        return () if self.renewal is None else extrapolated(self.renewal.prepared, _ettr)
 
 
 def closed_form(prepared: Prepared) -> ClosedForm:
     """Return the expected ETTR of the jobs of a scenario, weighted by their GPUs, and what is lost to each cause."""
     if prepared.streams:
-        return ClosedForm(None, {}, (), reasons=("no closed form for jobs of streams: they wait for one another",))
+        return ClosedForm({}, ("no closed form for jobs of streams: they wait for one another",))
     if prepared.services or not prepared.jobs:
-        return ClosedForm(None, {}, (), reasons=("services have a closed form of their own, jobs beside them none",))
+        return ClosedForm({}, ("services have a closed form of their own, jobs beside them none",))
     renewal = RenewalForm(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:
         recovery = prepared.recovery
         why = f": {recovery.no_formula}" if recovery.no_formula else ""
-        return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
+        return ClosedForm({}, (f"no closed form for recovery '{recovery.use}'{why}",))
     by_job = [formula(job) for job in prepared.jobs]
     reasons = why_not(prepared, by_job, renewal.waits)
     if reasons:
-        return ClosedForm(None, {}, (), reasons=reasons)
-    shares = weighted(prepared.jobs, (of_job.items() for of_job in by_job))
-    return ClosedForm(
-        shares["productive"],
-        shares,
-        tuple(broken_assumptions(prepared, renewal.waits)),
-        (renewal.name + (_NARROW if prepared.recovery.narrows_on else "")) if renewal.applies else _ELASTIC,
-        _waste(prepared, renewal) if renewal.applies and not prepared.recovery.narrows_on else None,
-        extrapolated(prepared, _ettr),
-    )
+        return ClosedForm({}, reasons)
+    return ClosedForm(weighted(prepared.jobs, (of_job.items() for of_job in by_job)), (), renewal)
 
 
 def job_shares(

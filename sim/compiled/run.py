@@ -101,8 +101,10 @@ def _room(prepared: Prepared) -> int:
 
 
 def is_cached() -> bool:
-    """Return whether the machine code of this version is at hand, in this process or on the disk."""
-    return "ettrick.sim.compiled.machine" in sys.modules or any(cache_folder().glob("*/*.nbi"))
+    """Return whether the machine code of this version is at hand, in this process or in a folder that is of use."""
+    if "ettrick.sim.compiled.machine" in sys.modules:
+        return True
+    return os.access(cache_folder(), os.W_OK) and any(cache_folder().glob("*/*.nbi"))
 
 
 def cache_folder() -> Path:

@@ -554,13 +554,17 @@ class _States(NamedTuple):
 
 def _states(required: int, spares: int, standby: int) -> _States:
     """Return the states that can be reached: hot spares go first and return first."""
-    rows = []
-    for down in range(spares + standby + 1):
-        left = spares + standby - down
-        for hot in range(max(spares - down, 0), min(spares, left) + 1):
-            rows += [(down, 0, hot, left - hot, coming) for coming in range(1 + (standby > 0))]
-    rows += [(spares + standby + missing, missing, 0, 0, 0) for missing in range(1, required + 1)]
-    return _States(*np.array(rows, dtype=np.float64).T)
+    rows = [
+        (down, 0, hot, spares + standby - down - hot, coming)
+        for down in range(spares + standby + 1)
+        for hot in range(max(spares - down, 0), min(spares, spares + standby - down) + 1)
+        for coming in range(1 + (standby > 0))
+    ]
+    states = np.zeros((len(_States._fields), len(rows) + required))
+    states[:, : len(rows)] = np.transpose(rows)
+    states[1, len(rows) :] = np.arange(1, required + 1)
+    states[0, len(rows) :] = states[1, len(rows) :] + (spares + standby)
+    return _States(*states)
 
 
 def _two_kinds(states: _States, rates: Sequence[FloatArray]) -> FloatArray:
