@@ -152,11 +152,12 @@ class _LogTimes(NamedTuple):
         """Return the logarithm of the density of each complete one, and of the probability to last longer of others."""
         from scipy.special import log_ndtr
 
-        z = (self.x - mu) / sigma
-        value = np.where(self.is_done, _LOG_DENSITY - math.log(sigma) - self.x - z * z / 2, log_ndtr(-z))
+        z, others = (self.x - mu) / sigma, ~self.is_done
+        value = _LOG_DENSITY - math.log(sigma) - self.x - z * z / 2
+        value[others] = log_ndtr(-z[others])
         if self.late is not None:
-            with np.errstate(divide="ignore"):
-                value -= np.where(self.late > 0, log_ndtr((mu - np.log(self.late)) / sigma), 0.0)
+            late = self.late > 0
+            value[late] -= log_ndtr((mu - np.log(self.late[late])) / sigma)
         return np.asarray(value)
 
     def mixture(self, p: Array) -> float:

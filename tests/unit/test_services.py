@@ -578,3 +578,33 @@ def test_capped_boards_slow_a_service_as_they_slow_training() -> None:
     assert 0.8 < pace < 1
     assert capped.factor == pytest.approx(free.factor / pace)
     assert found[500].carried < found[700].carried
+
+
+def test_a_replay_stays_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same service; a damaged file, and a folder that cannot be written, are in nobody's way."""
+    services = importlib.import_module("ettrick.sim.prepare.services")
+    calls: list[int] = []
+
+    def curve(**changes: Any) -> tuple[tuple[float, float, float], ...]:
+        services._CURVES.clear()
+        (service,) = sim.services_of(sim.examine(sim.parse(document(**changes))))
+        return service.curve
+
+    def replay(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        return sim.replay(*arguments, **options)
+
+    monkeypatch.setattr(services, "replay", replay)
+    monkeypatch.setattr(services, "_FILES", 2)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first, loads = curve(), len(services.LOADS)
+    assert (curve(), len(calls)) == (first, loads)
+    (file,) = (tmp_path / "ettrick" / "replays").iterdir()
+    file.write_text("[[0.4, 1", encoding="ascii")
+    assert (curve(), len(calls)) == (first, 2 * loads)
+    assert curve(batch={"longest": 4000})
+    assert curve(batch={"longest": 5000})
+    assert (len(calls), len(list(file.parent.iterdir()))) == (4 * loads, 2)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert (curve(), len(calls)) == (first, 5 * loads)
