@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -721,7 +721,8 @@ class Cluster:
         """Fill the positions of a job that miss a node, and exchange its nodes for idle ones that are picked before."""
         main = job.main
         joining = [self.take("idle", now) for _ in main.missing]
-        nodes = sorted([*(node for node in job.nodes if node >= 0), *joining])
+        nodes = sorted([*job.nodes, *joining])
+        del nodes[: bisect_left(nodes, 0)]  # positions without a node
         main.missing = []
         while nodes and self.idle.count:
             node = self.take("idle", now)
