@@ -38,6 +38,9 @@ gc.set_threshold(200_000, 20, 20)
 # Plugins of pydantic change no model here, and would be looked for in every package of the environment.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
+# Matrices here are small: threads wait for one another, half of a fit's time, and last digits depend on their number.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 @atexit.register
 def _look_for_no_garbage() -> None:

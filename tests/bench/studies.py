@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.sweep.campaign import Campaign, Reiterable
 from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.task import run_task
 from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 from ettrick.sim.compiled.run import Workspace
 
@@ -167,6 +169,20 @@ def loop_seconds(replications: int = 500) -> float:
     return sum(spent) / replications
 
 
+def point_seconds(path: Path, points: int = 64) -> float:
+    """Return the CPU time of a point of a study, of ten replications [s]."""
+    loaded = load_study(path)
+    with Journal(path.with_name("journal")) as journal, worker_pool_at(ExecutorOptions("serial")) as worker_pool:
+        campaign = Campaign(loaded, journal, worker_pool)
+        tasks = [task for point in islice(loaded.points(), points + 1) for task in campaign.tasks(point, _REPLICATIONS)]
+    context = campaign.context._replace(replications=10_000)
+    run_task(context, tasks[0])
+    start = time.process_time()
+    for task in tasks[1:]:
+        run_task(context, task)
+    return (time.process_time() - start) / points
+
+
 def many_rows() -> list[str]:
     """Return what ten thousand replications and a Sobol analysis take as commands, machine code at hand."""
     before = loop_seconds()
@@ -174,7 +190,8 @@ def many_rows() -> list[str]:
         path = Path(name) / "bench.yaml"
         path.write_text(_INPUTS, encoding="utf-8")
         few, many = (_timed("run", "llama3-405b-54d", "-n", str(count), "--jobs", "2") for count in (1_000, 10_000))
-        loop = 10_000 * (before + loop_seconds()) / 2
+        point, after = point_seconds(path), loop_seconds()
+        loop = 10_000 * (before + after) / 2
         sobol = _timed("sensitivity", str(path), "--method", "sobol", "--jobs", "2", "--out", f"{name}/out", "--yes")
     return [
         f"{'machine code, as commands on two cores':66} {'measured':>9}  {'target':>9}",
@@ -182,7 +199,8 @@ def many_rows() -> list[str]:
         f"  {'their CPU time over that of their compiled loop alone':64} {many.cpu / loop:8.2f}x  {'<= 2.0x':>9}",
         f"  {'their memory':64} {many.megabytes:6.0f} MB  {'<= 250 MB':>9}",
         f"  {'their memory over that of 1,000':64} {many.megabytes / few.megabytes:8.2f}x  {'flat':>9}",
-        f"  {'Sobol, 6 inputs, 1,024 base points: 8,192 scenarios of 10':64} {sobol.seconds:7.1f} s  {'<= 120 s':>9}",
+        f"  {'Sobol, 6 inputs, 1,024 base points: 8,192 scenarios of 10':64} {sobol.seconds:7.1f} s  {'<= 60 s':>9}",
+        f"  {'a point of it over the compiled loop alone':64} {point / (10 * after):8.2f}x  {'<= 2.5x':>9}",
     ]
 
 
