@@ -444,7 +444,7 @@ class ClosedForm:
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
-        """What the formula takes for granted and this scenario breaks."""
+        """Assumptions of the formula that this scenario breaks."""
         return () if self.renewal is None else tuple(broken_assumptions(self.renewal.prepared, self.renewal.waits))
 
     @cached_property
