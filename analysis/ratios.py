@@ -1,7 +1,7 @@
 """From what a replication counted and took to amounts over bases: the metrics of `ettrick.analysis.metrics`.
 
-`Outcome` has those of a scenario, energy, CO2 and cost among them; `job_ratios` those of a job, `target_ratios` what
-was promised of a service or a job.
+`ReplicationMetrics` has those of a scenario, energy, CO2 and cost among them; `job_ratios` those of a job,
+`target_ratios` what was promised of a service or a job.
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ def _since_arrival(plan: PreparedJob, job: JobResult) -> dict[str, Ratio]:
 
 def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """Return the metrics of one replication, over all its jobs."""
-    return Outcome(prepared, result).metrics()
+    return ReplicationMetrics(prepared, result).metrics()
 
 
-class Outcome:
+class ReplicationMetrics:
     """The metrics of a replication, and what it took; each part is worked out once."""
 
     def __init__(self, prepared: Prepared, result: Result) -> None:
@@ -227,7 +227,7 @@ class Outcome:
 
     @functools.cached_property
     def _totals(self) -> dict[str, float]:
-        """What is known of the energy of the replication [J] and of its cost."""
+        """The energy of the replication [J] and its cost, where they are known."""
         prepared, drawn = self.prepared, self.result.drawn
         totals = {}
         if self.energy is not None:
@@ -244,7 +244,7 @@ class Outcome:
 
     @functools.cached_property
     def _endowment(self) -> dict[str, float]:
-        """What was at hand, used or not: GPU-days, and MW-days where the power of a node is known."""
+        """The GPU-days that were there, used or not, and MW-days where the power of a node is known."""
         endowment = {"gpu_day": self.result.owned / DAY}
         power = provisioned(self.prepared)
         if power is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
-from ettrick.analysis.ratios import Outcome, add_times
+from ettrick.analysis.ratios import ReplicationMetrics, add_times
 from ettrick.analysis.statistics.differences import CONTROL_COUNT, ControlVariates
 from ettrick.analysis.statistics.rows import LazyRows, MetricTable
 from ettrick.sim import CLUSTER, CLUSTER_BUCKETS, JOB_BUCKETS, NAMED, NO_FLEET, ROOTS, Bucket, added
@@ -76,7 +76,7 @@ class Ensemble:
     interrupted
         In how many of them a failure hit a job.
     owned, cluster
-        GPU-time of the cluster [GPU s], in all and by bucket, shape (21,).
+        GPU-time of the cluster [GPU s], in all and by bucket, shape (20,).
     requested, buckets
         Requested GPU-time of all jobs [GPU s], and by bucket, shape (14,).
     losses
@@ -136,7 +136,7 @@ class Ensemble:
 
     def add(self, result: Result) -> None:
         """Add a replication."""
-        outcome = Outcome(self.prepared, result)
+        outcome = ReplicationMetrics(self.prepared, result)
         self.rows.append(outcome.metrics())
         controls = self._variates.of(result)
         self._has_controls = self._has_controls and controls is not None
@@ -145,7 +145,7 @@ class Ensemble:
             self.results.append(result)
         self._add_sums(outcome)
 
-    def _add_sums(self, outcome: Outcome) -> None:
+    def _add_sums(self, outcome: ReplicationMetrics) -> None:
         result = outcome.result
         self.interrupted += any(job.disruptions for job in result.jobs)
         self.owned += result.owned

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared
 
+    Column = NDArray[Any]
+
 _BYTES = sum(state.ARRAYS[name].itemsize * size.times for name, size in state.SIZES.items() if size.unit == "room")
 """The memory per event of the arrays that grow with the events [B]."""
 
@@ -253,7 +255,7 @@ class Workspace:
         self.lowered = lowered = Lowered(self.prepared, self.visits)
         self.arrays = self._empty_arrays()
         self.arrays["row_until"].fill(math.nan)
-        self.own: dict[str, NDArray[Any]] = {}
+        self.own: dict[str, Column] = {}
         self.scalars = lowered.scalars.copy()
         self.outcome = self.scalars[_OUTCOME]
         self.address = self.scalars.ctypes.data
@@ -288,7 +290,7 @@ class Workspace:
             filled.append(arrays["pool_key"])
         self.copied += [(array.view(np.uint8), array.copy().view(np.uint8)) for array in filled if len(array)]
 
-    def _empty_arrays(self) -> dict[str, NDArray[Any]]:
+    def _empty_arrays(self) -> dict[str, Column]:
         """Return the arrays that are there from the start: those of the scenario that are shared, and new ones."""
         lowered, prepared, templates = self.lowered, self.prepared, self.lowered.arrays
         causes = lowered.sources + 1
@@ -308,7 +310,7 @@ class Workspace:
             "buckets": BUCKETS,
             "clocks": 3,
         }
-        arrays: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, Column] = {}
         for name, size in state.SIZES.items():
             if size is state.SHARED:
                 arrays[name] = templates[name]
@@ -372,7 +374,7 @@ class Workspace:
                 order = np.argsort(keys, kind="stable")
                 chosen[:] = chosen[order]  # in order a list is a heap
 
-    def _draw(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+    def _draw(self) -> tuple[list[Column], NDArray[np.int64]]:
         """Draw the failures of the replication by machine code; return them, and their order."""
         arrays = self.arrays
         self.draw_code(self.address)
@@ -418,7 +420,7 @@ class Workspace:
         if hidden:
             self._fill_hidden(replication, hidden)
 
-    def _columns(self, replication: int, trace: FailureTrace | None) -> list[NDArray[Any]]:
+    def _columns(self, replication: int, trace: FailureTrace | None) -> list[Column]:
         """Return the failures of a trace, or of one that is drawn, and write down who is in repair at the start."""
         prepared, scalars = self.prepared, self.scalars[0]
         if trace is None:
@@ -445,7 +447,7 @@ class Workspace:
         scalars["dormant"] = self._put("sleeper", np.array(sleepers, state.ARRAYS["sleeper"]))
         scalars["onsets"] = self._put("caught", np.array(onsets, state.ARRAYS["caught"]))
 
-    def _put(self, name: str, values: NDArray[Any]) -> int:
+    def _put(self, name: str, values: Column) -> int:
         """Let an array be that of this replication; return its length."""
         self.own[name] = array = np.ascontiguousarray(values)
         self.scalars[0][f"{name}_at"] = array.ctypes.data
@@ -485,7 +487,7 @@ class Workspace:
             events=values["events"],
         )
 
-    def _job_result(self, values: dict[str, Any], totals: NDArray[Any], end: float) -> JobResult:
+    def _job_result(self, values: dict[str, Any], totals: Column, end: float) -> JobResult:
         """Return what came out for the job, of the scalars and of its GPU-seconds by window, bucket and cause."""
         job, warmup = self.lowered.job, self.prepared.warmup
         stop = end if math.isnan(values["end_of_job"]) else values["end_of_job"]

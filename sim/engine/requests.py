@@ -8,10 +8,17 @@ of context, which grow by the same number in each.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import math
+import os
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import cache
 from heapq import heappop, heappush
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +26,7 @@ import numpy as np
 from ettrick.sim.steps.serving import cache_room, decode, least_prefill, prefill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -362,3 +369,54 @@ class _Eager(_Loop):
 
     def _step(self, batch: int, context: int) -> float:
         return max(super()._step(batch, context), self.floor + batch * self.host)
+
+
+# Replays take seconds and depend on the service alone: their outcome stays on the disk.
+
+_FILES = 256
+"""Such curves on the disk at most, some hundred bytes each [-]."""
+
+_Point = tuple[float, float, float]
+
+
+def cached_curve(content: bytes, loads: Sequence[float], make: Callable[[], Iterable[_Point]]) -> tuple[_Point, ...]:
+    """Return the load, attainment and doubt of replays from the user's cache; where it has none, make and keep them.
+
+    Parameters
+    ----------
+    content
+        The inputs of the replays, of which, with the code, the digest is made.
+    loads
+        The loads of the curve.
+    make
+        The replays, of some seconds.
+
+    Notes
+    -----
+    Files may be deleted at any time; where no file can be written or read, the curve is made anew.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ettrick" / "replays"
+    file = folder / f"{hashlib.blake2b(content + _made_by(), digest_size=16).hexdigest()}.json"
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        curve = tuple((float(load), float(share), float(doubt)) for load, share, doubt in json.loads(file.read_bytes()))
+        if tuple(load for load, *_ in curve) == tuple(loads):
+            return curve
+    curve = tuple(make())
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f"{file.stem}.{os.getpid()}"
+        part.write_text(json.dumps(curve), encoding="ascii")
+        part.replace(file)
+        for oldest in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)[:-_FILES]:
+            oldest.unlink()
+    return curve
+
+
+@cache
+def _made_by() -> bytes:
+    """Return a digest of the simulator, and of the packages that it draws requests with."""
+    digest = hashlib.blake2b(" ".join(map(metadata.version, ("numpy", "scipy"))).encode())
+    paths = Path(__file__).parents[1].rglob("*")
+    for path in sorted(path for path in paths if path.suffix in (".py", ".yaml", ".csv")):
+        digest.update(path.read_bytes())
+    return digest.digest()

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import math
-import os
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property, lru_cache
-from importlib import metadata
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +12,7 @@ import numpy as np
 
 from ettrick.sim import catalog, records, rng
 from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, ServicePlan
-from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
+from ettrick.sim.engine.requests import Request, RequestError, cached_curve, replay, room_and_needs
 from ettrick.sim.engine.result import window_width
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.moments import TimestampParser
@@ -48,7 +43,7 @@ from ettrick.sim.units import DAY, MINUTE, YEAR
 from ettrick.sim.yamlfile import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -81,9 +76,6 @@ _SLOTS = 20_000
 
 _CURVES: LruCache[tuple[tuple[float, float, float], ...]] = LruCache(32)
 """Attainment and its doubt by load of the replicas that were looked at last."""
-
-_FILES = 256
-"""Such curves on the disk at most, some hundred bytes each [-]."""
 
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""
@@ -263,7 +255,7 @@ class PreparedService:
                 yield load, served.attainment(slo.ttft, slo.tpot), served.doubt(slo.ttft, slo.tpot)
 
         content = repr((key, self.rate)).encode() + np.array(self.trace).tobytes() if self.trace else repr(key).encode()
-        return _CURVES.get(key, lambda: _from_disk(content, replays))
+        return _CURVES.get(key, lambda: cached_curve(content, LOADS, replays))
 
     @property
     def attainment(self) -> tuple[tuple[float, float], ...]:
@@ -410,40 +402,6 @@ class PreparedService:
         reader = None if readers is None else _sized(self.replica, readers[0])
         requests = self.mean_request if reader is None else self.mean_request._replace(hit=1.0)
         return replace(self, spec=spec, replica=replica, requests=requests, reader=reader, failing=failing)
-
-
-def _from_disk(
-    content: bytes, make: Callable[[], Iterable[tuple[float, float, float]]]
-) -> tuple[tuple[float, float, float], ...]:
-    """Return the curve of what it depends on, from the user's cache or, where that has none, made and put there.
-
-    Files may be deleted at any time; where none can be written, or one cannot be read, the curve is made anew.
-    """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ettrick" / "replays"
-    file = folder / f"{hashlib.blake2b(content + _made_by(), digest_size=16).hexdigest()}.json"
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        curve = tuple((float(load), float(share), float(doubt)) for load, share, doubt in json.loads(file.read_bytes()))
-        if tuple(load for load, *_ in curve) == LOADS:
-            return curve
-    curve = tuple(make())
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f"{file.stem}.{os.getpid()}"
-        part.write_text(json.dumps(curve), encoding="ascii")
-        part.replace(file)
-        for oldest in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)[:-_FILES]:
-            oldest.unlink()
-    return curve
-
-
-@cache
-def _made_by() -> bytes:
-    """Return a digest of the simulator, and of the packages that it draws requests with."""
-    digest = hashlib.blake2b(" ".join(map(metadata.version, ("numpy", "scipy"))).encode())
-    paths = Path(catalog.__file__).parents[1].rglob("*")
-    for path in sorted(path for path in paths if path.suffix in (".py", ".yaml", ".csv")):
-        digest.update(path.read_bytes())
-    return digest.digest()
 
 
 class _Readers(PreparedService):

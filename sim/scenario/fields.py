@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-    from ettrick.sim.input.scenario import Scenario
     from ettrick.sim.yamlfile import Data, Table
 
 default: Callable[..., Any] = Field
@@ -408,7 +407,7 @@ class PathError(ValueError):
         return is_of_files(self)
 
 
-def refuse_keys(scenario: Scenario, section: str, keys: Iterable[str], rule: str) -> None:
+def refuse_keys(scenario: Model, section: str, keys: Iterable[str], rule: str) -> None:
     """Refuse the entries of a section that state one of some keys."""
     for index, entry in enumerate(getattr(scenario, section)):
         for key in keys:

@@ -11,7 +11,7 @@ from ettrick import cli, sim
 from ettrick.analysis.contest.compare import Equal, Variant, at_equal_lines, compare, headline_at_equal
 from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.metrics import METRICS
-from ettrick.analysis.ratios import Outcome, job_ratios, ratios
+from ettrick.analysis.ratios import ReplicationMetrics, job_ratios, ratios
 from ettrick.analysis.results.models import TakenSummary
 from ettrick.analysis.study.amounts import AxisPosition, Point
 from ettrick.analysis.study.axis import Axis
@@ -108,12 +108,12 @@ def test_jobs_share_gpus_and_power_as_they_share_the_cost() -> None:
     ]
     shared = prepared(jobs=jobs, cost={**COST, "allocation": "gpus"})
     result = sim.run(shared, 0)
-    whole, parts = ratios(shared, result), Outcome(shared, result).job_spending()
+    whole, parts = ratios(shared, result), ReplicationMetrics(shared, result).job_spending()
     for metric in ("tokens_per_gpu_day", "tokens_per_mw_day"):
         assert sum(part[metric].base for part in parts) == pytest.approx(whole[metric].base)
         assert sum(part[metric].amount for part in parts) == pytest.approx(whole[metric].amount)
     alone = prepared(jobs=jobs)
-    assert Outcome(alone, sim.run(alone, 0)).job_spending() == [{}, {}]
+    assert ReplicationMetrics(alone, sim.run(alone, 0)).job_spending() == [{}, {}]
     assert "tokens_per_gpu_day" not in job_ratios(shared.jobs[0], result.jobs[0], [False])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
-from ettrick.analysis.ratios import Outcome, ratios
+from ettrick.analysis.ratios import ReplicationMetrics, ratios
 from ettrick.analysis.results.run import cost_of, energy_of
 from ettrick.sim import catalog
 from ettrick.sim.steps.hardware import NodePower
@@ -75,7 +75,9 @@ def test_two_nodes_to_the_cent(tmp_path: Path) -> None:
     assert round(content["total"], 2) == 6085.82
     assert content["repairs"] == {"node": 3}
     tokens = 9 * 86_400 / 10 * 1_000_000
-    assert Outcome(prepared, result).spending()["cost_per_token"][:2] == pytest.approx((6085.82, tokens), rel=1e-5)
+    assert ReplicationMetrics(prepared, result).spending()["cost_per_token"][:2] == pytest.approx(
+        (6085.82, tokens), rel=1e-5
+    )
 
 
 @cases("part", ["node", "gpu"])
@@ -180,10 +182,10 @@ def test_jobs_share_the_whole_cost(rule: str) -> None:
     """Shares of several jobs add up to the cluster's cost, and are as what they asked for, or as their GPUs."""
     prepared = report_sample.prepare(jobs=PAIR, cost={"gpu_hour": 2.0, "allocation": rule})
     result = sim.run(prepared, 0)
-    mine = Outcome(prepared, result).job_spending()
+    mine = ReplicationMetrics(prepared, result).job_spending()
     for name in ("cost", "energy"):
         amounts = [row[name].amount for row in mine]
-        assert sum(amounts) == pytest.approx(Outcome(prepared, result).spending()[name].amount, rel=1e-12)
+        assert sum(amounts) == pytest.approx(ReplicationMetrics(prepared, result).spending()[name].amount, rel=1e-12)
         asked = [job.requested if rule == "requested" else job.gpus for job in result.jobs]
         assert amounts[0] / amounts[1] == pytest.approx(asked[0] / asked[1])
     assert result.jobs[0].requested / result.jobs[1].requested != pytest.approx(2)
@@ -193,16 +195,16 @@ def test_jobs_share_the_whole_cost(rule: str) -> None:
 def test_only_what_is_known_is_there() -> None:
     """Without prices there is no cost, and without tokens nothing is per token."""
     prepared = report_sample.prepare()
-    assert set(Outcome(prepared, sim.run(prepared, 0)).spending()) == {"energy"}
+    assert set(ReplicationMetrics(prepared, sim.run(prepared, 0)).spending()) == {"energy"}
     assert cost_of(report_sample.tally(prepared)) is None
     all_known = report_sample.prepare(jobs=[TRAIN], cost=OWNED)
     names = {"energy", "cost", "energy_per_token", "cost_per_token", "tokens_per_gpu_day", "tokens_per_mw_day"}
-    assert set(Outcome(all_known, sim.run(all_known, 0)).spending()) == names
+    assert set(ReplicationMetrics(all_known, sim.run(all_known, 0)).spending()) == names
     plain = {"name": "other", "gpus": 8, "step_time": "10 s"}
     half_known = report_sample.prepare(jobs=[{**TRAIN, "gpus": 64}, plain], cost={**OWNED, "allocation": "gpus"})
     result = sim.run(half_known, 0)
-    assert set(Outcome(half_known, result).spending()) == {"energy", "cost"}
-    assert [set(row) for row in Outcome(half_known, result).job_spending()] == [names, {"energy", "cost"}]
+    assert set(ReplicationMetrics(half_known, result).spending()) == {"energy", "cost"}
+    assert [set(row) for row in ReplicationMetrics(half_known, result).job_spending()] == [names, {"energy", "cost"}]
 
 
 def test_prices_change_nothing_else() -> None:
@@ -262,7 +264,7 @@ DAYS = 2 * 86400.0
 def joules(**changes: Any) -> float:
     """Return the energy of one replication of the small scenario with changes [J]."""
     prepared = report_sample.prepare(**changes)
-    return Outcome(prepared, sim.run(prepared, 0)).spending()["energy"].amount
+    return ReplicationMetrics(prepared, sim.run(prepared, 0)).spending()["energy"].amount
 
 
 def test_power_of_a_node_is_a_line() -> None:
@@ -343,7 +345,7 @@ def test_unknown_accelerators_have_no_energy() -> None:
     cluster = {**report_sample.SMALL["cluster"], "accelerator": "mine"}
     prepared = report_sample.prepare(cluster=cluster)
     result = sim.run(prepared, 0)
-    assert not Outcome(prepared, result).spending()
+    assert not ReplicationMetrics(prepared, result).spending()
     assert energy_of(report_sample.tally(prepared, result)) is None
     power = {**ALONE, "idle": "1 kW", "training": "2 kW"}
     assert joules(cluster=cluster, jobs=LATE, power=power, **QUIET) == pytest.approx(1000 * 16 * DAYS)
@@ -356,7 +358,7 @@ def test_document_adds_up_and_says_what_is_assumed() -> None:
     content = energy_of(report_sample.tally(prepared, *results))
     parts = sum(content.nodes_j.values()) + content.network_j + content.storage_j + content.overhead_j
     assert parts == pytest.approx(content.total_j, rel=1e-12)
-    ratios = [Outcome(prepared, result).spending()["energy"].amount for result in results]
+    ratios = [ReplicationMetrics(prepared, result).spending()["energy"].amount for result in results]
     assert content.total_j == pytest.approx(mean(ratios), rel=1e-12)
     assumed = " ".join(content.assumptions)
     for bucket, energy in content.nodes_j.items():
@@ -389,7 +391,7 @@ def test_energy_of_a_measured_run() -> None:
     )
     result = sim.run(prepared, 0)
     assert result.edges[-1] == pytest.approx(whole)
-    energy = Outcome(prepared, result).spending()["energy"].amount / 3.6e6
+    energy = ReplicationMetrics(prepared, result).spending()["energy"].amount / 3.6e6
     assert energy == pytest.approx(float(meter["mean_energy_kwh_per_run"]), rel=0.10)
 
 

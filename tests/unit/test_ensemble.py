@@ -277,7 +277,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         of_nothing(monkeypatch)
         monkeypatch.setattr(
             ensemble,
-            "Outcome",
+            "ReplicationMetrics",
             lambda prepared, index: SimpleNamespace(metrics=lambda: {"ettr": Ratio(values[index], 1.0)}),
         )
         found = replicate(report_sample.prepare(), 1, **options)
@@ -487,7 +487,7 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     rate = prepared.sources[0].rate
     monkeypatch.setattr(runs, "run", lambda prepared, replication, **_: replication)
     monkeypatch.setattr(runs, "ratios", ratios)
-    monkeypatch.setattr(ensemble, "Outcome", lambda *of: SimpleNamespace(metrics=lambda: ratios(*of)))
+    monkeypatch.setattr(ensemble, "ReplicationMetrics", lambda *of: SimpleNamespace(metrics=lambda: ratios(*of)))
     of_nothing(monkeypatch)
     found = replicate(prepared, 4)
     bands = band(found, 2000, replications=2)["ettr"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.ratios import Outcome, provisioned
+from ettrick.analysis.ratios import ReplicationMetrics, provisioned
 from ettrick.sim.failures.source import CAP, HEAT
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
@@ -82,7 +82,9 @@ def test_capped_boards_train_as_was_measured(watts: int, pace: float) -> None:
 
 def taken(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> dict[str, float]:
     """Return what a replication took, by metric."""
-    return {name: ratio.amount / ratio.base for name, ratio in Outcome(one, play(one, rows)).spending().items()}
+    return {
+        name: ratio.amount / ratio.base for name, ratio in ReplicationMetrics(one, play(one, rows)).spending().items()
+    }
 
 
 @cases(
