@@ -93,7 +93,7 @@ def replays_a_log(prepared: Prepared) -> bool:
 
 def _simulated(ensemble: Ensemble, formula: float | None) -> models.SimulatedEttr:
     """Return the simulated ETTR, and how far that of the formula is from it; no interval where chance is not in it."""
-    amounts, bases, _ = np.array(ensemble.rows.column("ettr")).T.copy()
+    amounts, bases, _ = np.array(column(ensemble.rows, "ettr")).T.copy()
     total = float(bases.sum())
     mean = float(amounts.sum()) / total if total > 0 else None
     estimate = None if replays_a_log(ensemble.prepared) else ratio_interval(amounts, bases)

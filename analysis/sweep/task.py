@@ -41,6 +41,7 @@ MAKERS = (
     "statistics/differences.py",
     "statistics/estimates.py",
     "statistics/intervals.py",
+    "statistics/rows.py",
     "study/inputs.py",
     "sweep/task.py",
 )

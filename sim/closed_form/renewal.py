@@ -427,7 +427,7 @@ class ClosedForm:
 
     shares: dict[str, float]
     reasons: tuple[str, ...] = ()
-    renewal: RenewalForm | None = field(default=None, repr=False)
+    renewal: RenewalForm | None = field(default=None, repr=False, compare=False)
 
     @property
     def ettr(self) -> float | None:
