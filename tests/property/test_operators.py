@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ettrick import sim
-from ettrick.analysis.ratios import Outcome
+from ettrick.analysis.ratios import ReplicationMetrics
 from ettrick.sim.policies.contracts import Bucket
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples
@@ -182,7 +182,7 @@ def _check_power(data: Scenario, prepared: sim.Prepared, result: sim.Result) -> 
     power = data.get("power", {})
     if "cap" not in power or "ramp_per_minute" in power or data.get("streams"):
         return
-    energy = Outcome(prepared, result).spending()["energy"]
+    energy = ReplicationMetrics(prepared, result).spending()["energy"]
     mean = energy.amount / energy.base / prepared.horizon
     tested = result.cluster[Bucket.QUALIFICATION] / 2 / prepared.horizon
     assert mean <= float(power["cap"].split()[0]) * (1 + 1e-9) + tested * (TRAINING - IDLE) * PUE
