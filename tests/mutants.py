@@ -111,7 +111,7 @@ STATISTICS = (
     ("mean_interval", "t_quantile(confidence, x.size - 1)", "t_quantile(confidence, x.size)"),
     ("ratio_interval", "_std(a - ratio * b)", "_std(a)"),
     ("quantile", "(x.size - 1) * q", "max((x.size + 1) * q - 1, 0)"),
-    ("_ranks", "n + 2 - bisect", "n + 1 - bisect"),
+    ("_ranks", "high = n + 1 - sum", "high = n - sum"),
     ("bca_interval", "(6 * (errors**2)", "(3 * (errors**2)"),
     ("binomial_interval", "missed, 0.975", "missed, 0.95"),
     ("replications_to_resolve", "t_quantile(confidence, n - 1)", "t_quantile(confidence, n)"),

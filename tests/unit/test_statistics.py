@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from scipy.special import ndtri
 
 from ettrick.analysis.contest.runs import replicate
@@ -21,6 +21,7 @@ from ettrick.analysis.statistics.estimates import (
     ratio_interval,
     summarise,
     summarise_ratio,
+    t_quantile,
     two_way,
 )
 from ettrick.analysis.statistics.intervals import (
@@ -636,3 +637,19 @@ def test_degrees_of_freedom_of_a_table_that_is_not_square() -> None:
         (np.array([0.0, 1.0])[:, None] + 10 * np.array([0.0, 1.0, 2.0]), 0.5 / 2, 100.0 / 3),
     ):
         assert two_way(values).freedom == pytest.approx((rows + columns) ** 2 / (rows**2 / 1 + columns**2 / 2))
+
+
+@cases("degrees", [1, 2, 31, 59, 128, 129, 7.5])
+def test_quantiles_of_student_are_those_of_scipy(degrees: float) -> None:
+    """The table to the last bit, whole degrees beyond it and broken ones by scipy itself."""
+    assert t_quantile(0.95, degrees) == -special.stdtrit(degrees, (1 - 0.95) / 2)
+
+
+@cases("quantile", [0.05, 0.25, 0.5, 0.9, 0.95])
+def test_ranks_are_the_narrowest_with_both_tails_at_most_the_level(quantile: float) -> None:
+    """By the binomial law of scipy: the ends are as near as 2.5 % on each side allows, or are not there."""
+    for count in (5, 30, 31, 60, 200, 997):
+        interval = quantile_interval(np.arange(1.0, count + 1), quantile)
+        low = min(k for k in range(count + 1) if special.bdtr(k, count, quantile) >= 0.025)
+        high = 1 + min(k for k in range(count + 1) if special.bdtrc(k, count, quantile) <= 0.025)
+        assert interval == ((low, high) if low >= 1 and high <= count else None)
