@@ -72,6 +72,15 @@ def _machine_code_is_made_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_replays_on_disk() -> Iterator[None]:
+    """Keep the replays of tests, which may be of few requests, out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        services = importlib.import_module("ettrick.sim.prepare.services")
+        patch.setattr(services, "cached_curve", lambda _content, _loads, make: tuple(make()))
+        yield
+
+
 @pytest.fixture
 def short_replays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what a service attains rest on few requests, for tests of something else: to replay more takes seconds."""

@@ -595,7 +595,9 @@ def test_a_replay_stays_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return sim.replay(*arguments, **options)
 
     monkeypatch.setattr(services, "replay", replay)
-    monkeypatch.setattr("ettrick.sim.engine.requests._FILES", 2)
+    requests = importlib.import_module("ettrick.sim.engine.requests")
+    monkeypatch.setattr(services, "cached_curve", requests.cached_curve)
+    monkeypatch.setattr(requests, "_FILES", 2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first, loads = curve(), len(services.LOADS)
     assert (curve(), len(calls)) == (first, loads)
