@@ -104,14 +104,10 @@ def _on_threads(work: Callable[[Shared, int], Item], shared: Shared, indices: ra
         return [work(shared, index) for index in indices[first : first + _TASK]]
 
     pool = ThreadPoolExecutor(workers)
-    pending: deque[Future[list[Item]]] = deque()
-    waiting = iter(range(0, len(indices), _TASK))
     try:
-        pending.extend(pool.submit(task, first) for first in itertools.islice(waiting, 2 * workers))
-        while pending:
-            items = pending.popleft().result()
-            pending.extend(pool.submit(task, first) for first in itertools.islice(waiting, 1))
-            yield from items
+        firsts = range(0, len(indices), _TASK)
+        tasks = _ahead(lambda first: pool.submit(task, first), firsts, 2 * workers, contextlib.nullcontext())
+        yield from itertools.chain.from_iterable(tasks)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -124,18 +120,22 @@ def _on_processes(work: Callable[[Shared, int], Item], shared: Shared, indices: 
 
     context = multiprocessing.get_context(start_method())
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_adopt, initargs=(shared,))
-    pending: deque[Future[Item]] = deque()
-    waiting = iter(indices)
     try:
-        with deaf():
-            # All processes start with these.
-            pending.extend(pool.submit(_work_adopted, work, index) for index in itertools.islice(waiting, 4 * workers))
-        while pending:
-            following = itertools.islice(waiting, 4 * workers - len(pending))
-            pending.extend(pool.submit(_work_adopted, work, index) for index in following)
-            yield pending.popleft().result()
+        yield from _ahead(lambda index: pool.submit(_work_adopted, work, index), indices, 4 * workers, deaf())
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ahead(
+    submit: Callable[[int], Future[Item]], tasks: range, most: int, starts: contextlib.AbstractContextManager[None]
+) -> Generator[Item]:
+    """Yield the results of tasks in order, with so many submitted at most; the first of them in a context."""
+    waiting = iter(tasks)
+    with starts:
+        pending = deque(map(submit, itertools.islice(waiting, most)))
+    while pending:
+        pending.extend(map(submit, itertools.islice(waiting, most - len(pending))))
+        yield pending.popleft().result()
 
 
 def start_method() -> str:
