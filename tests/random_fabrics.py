@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 
-from ettrick.sim.cluster import FABRIC_PARTS, Edges, Topology, edges
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, Topology, edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,6 +132,30 @@ def _pattern(
     pod = int(generator.integers(pods))
     behind = [(plane * pods + pod) * leaves_each + leaf for plane in range(planes) for leaf in range(leaves_each)]
     return pod, [[int(leaf) for leaf in generator.choice(behind, size=homes)] for _ in range(rails)]
+
+
+def drawn_clos(seed: int) -> ClusterSpec:
+    """Draw a fat tree, or one of two planes, that can be cabled; in most of them one failure may part leaf switches."""
+    generator = np.random.default_rng(seed)
+    while True:
+        rails, switches = generator.choice([(1, 1), (2, 1), (2, 2), (4, 2), (4, 4)]).tolist()
+        hosts = {"nodes": int(generator.integers(1, 6))}
+        spine = {"oversubscription": float(generator.choice([1, 1.5, 4, 8]))}
+        reroute = str(generator.choice(["none", "scale_up"]))
+        fabric: dict[str, Any] = {"rails": rails, "radix": 32, "reroute": reroute, "spine": spine}
+        if generator.random() < 0.8:
+            fabric |= {"use": "fat-tree", "leaf": hosts | {"switches": switches}}
+            spine["leaf_groups"] = int(generator.integers(1, 5))
+        else:
+            fabric |= {"use": "dual-plane", "segment": hosts}
+            spine["segments"] = int(generator.integers(1, 5))
+        if generator.random() < 0.5:
+            spine["switches"] = int(generator.integers(1, 3))
+        if generator.random() < 0.7:
+            fabric["core"] = {"oversubscription": float(generator.choice([1, 2, 16]))}
+        cluster = {"nodes": int(generator.integers(1, 25)), "gpus_per_node": 4, "fabric": fabric}
+        with suppress(ValueError):
+            return ClusterSpec.model_validate(cluster)
 
 
 def units(topology: Topology) -> list[Failure]:

@@ -3,6 +3,7 @@
 # Annotations are not postponed: pydantic would compile each at the start.
 import abc
 import functools
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, floor
@@ -70,13 +71,9 @@ class FabricKind(Strategy, abc.ABC):
         0 when nothing is known; every outage is then looked at by itself.
         """
 
-    def nodes_behind(self, part: str, hosts: "Hosts") -> int:
-        """Return how many nodes one failed unit of a part, alone, cuts off, where its domain is full [-].
-
-        0 for parts of which a single failure cuts no node off. Only asked of fabrics with two disjoint paths or more;
-        of others the cables decide.
-        """
-        raise NotImplementedError
+    def blast_radii(self, part: str, hosts: "Hosts") -> Counter[int] | None:
+        """Count the units of a part by the nodes that each, failing alone, cuts off; None where only the cables say."""
+        return None
 
 
 def check_rails(hosts: "Hosts", rails: int) -> None:
@@ -127,6 +124,20 @@ class ClosDimensions:
     def leaves_per_pod(self) -> int:
         """Leaf switches of a full pod in one plane."""
         return self.groups_per_pod * self.leaf_switches
+
+    def may_part(self, part: str) -> bool:
+        """Whether one failure of a switch or a cable above it parts leaf switches of a plane from the rest.
+
+        Above them only what stands alone does: the one spine of a pod, the one core, the one cable to either.
+        """
+        only_spine, only_core = self.spines == 1, self.pods > 1 and self.shared * self.cores == 1
+        return {
+            "leaf": True,
+            "spine": only_spine,
+            "core": only_core,
+            "cable_leaf_spine": only_spine and self.leaf_up == 1,
+            "cable_spine_core": only_spine and only_core and self.spine_up == 1,
+        }[part]
 
 
 class Clos(FabricKind):
@@ -195,6 +206,35 @@ class Clos(FabricKind):
             return _NOTHING_BETWEEN
         return plan.spines if plan.pods == 1 else plan.shared * min(plan.spines // plan.shared, plan.cores)
 
+    def blast_radii(self, part: str, hosts: "Hosts") -> Counter[int]:
+        """Count the units of a part by the nodes that each, failing alone, cuts off; planes stand in for each other."""
+        plan, count = plan_of(self, hosts), self.counts(hosts)[part]
+        if part in ("nic", "cable_node_leaf"):
+            has_detour = self.reroute == "scale_up" and self.rails > 1
+            return Counter({int(not has_detour and (part == "nic" or plan.planes == 1)): count})
+        if plan.planes > 1 or not plan.may_part(part):
+            return Counter({0: count})
+        return self._radii_of_switches(part, plan, hosts.nodes)
+
+    def _radii_of_switches(self, part: str, plan: ClosDimensions, nodes: int) -> Counter[int]:
+        """Count the switches of the only plane, or the cables between them, by the nodes that each cuts off.
+
+        The component with most access cables keeps on, the first of equals: what is left of the cluster, unless the
+        first pod or leaf switch has as many (`has_most`).
+        """
+        group, pod = min(plan.nodes, nodes), min(plan.nodes * plan.groups_per_pod, nodes)
+        leaves, cuts_group = plan.leaf_switches, self.reroute == "none" or plan.leaf_switches == 1
+        by_leaf = _radii(nodes, group, leaves) if cuts_group else Counter({0: plan.groups * leaves})
+        beyond_leaf = nodes if cuts_group and leaves > 1 else nodes - group
+        radii, beyond_first, has_most = {
+            "leaf": (by_leaf, 0, False),
+            "spine": (_radii(nodes, pod), beyond_leaf, (nodes - pod) * leaves <= group),
+            "core": (Counter([pod]), nodes - pod, True),
+            "cable_leaf_spine": (by_leaf, beyond_leaf, nodes * leaves <= 2 * group),
+            "cable_spine_core": (_radii(nodes, pod), nodes - pod, nodes <= 2 * pod),
+        }[part]
+        return radii - Counter([max(radii)]) + Counter([beyond_first]) if has_most else radii
+
     def edges(self, hosts: "Hosts") -> Edges:
         """Cable all planes: consecutive uplinks go to consecutive upper switches of the plane, round and round."""
         plan, counts = plan_of(self, hosts), self.counts(hosts)
@@ -240,6 +280,12 @@ class Clos(FabricKind):
 _NOTHING_BETWEEN = 1_000_000
 
 """Paths between leaf switches that nothing joins: nothing that could fail parts them [-]."""
+
+
+def _radii(nodes: int, size: int, units: int = 1) -> Counter[int]:
+    """Count the units, some of each domain of nodes, by the size of theirs; the last domain may be smaller."""
+    domains, rest = divmod(nodes, size)
+    return +Counter({size: units * domains}) + Counter({rest: units * (rest > 0)})
 
 
 @functools.lru_cache(maxsize=256)
@@ -466,19 +512,6 @@ class FatTree(Clos):
         above_pod = plan.spines * plan.spine_up / (plan.leaves_per_pod * plan.leaf_up) if plan.pods > 1 else 1.0
         return {"leaf": self.nic, "pod": self.nic * above_leaf, "cluster": self.nic * above_leaf * min(1.0, above_pod)}
 
-    def nodes_behind(self, part: str, hosts: "Hosts") -> int:
-        """Return how many nodes one failed unit, alone, cuts off, where its domain is full [-].
-
-        Spines, cores and cables between switches cut no node off: there are at least two disjoint paths.
-        """
-        plan = plan_of(self, hosts)
-        keeps_on = self.reroute == "scale_up" and plan.leaf_switches > 1
-        if part == "leaf":
-            return 0 if keeps_on else min(plan.nodes, hosts.nodes)
-        if part in ("nic", "cable_node_leaf") or (part == "transceiver" and not self.copper):
-            return 0 if self.reroute == "scale_up" and self.rails > 1 else 1
-        return 0
-
 
 def fitting_tree(hosts: "Hosts") -> FatTree:
     """Return the fat tree of full bisection that joins hosts of which no fabric is stated.
@@ -639,12 +672,6 @@ class DualPlane(Clos):
         up = plan.spines * plan.spine_up * plan.width
         cluster = min(pod, up / (plan.leaves_per_pod * down)) if plan.pods > 1 else pod
         return {"leaf": self.nic, "pod": self.nic * pod, "cluster": self.nic * cluster}
-
-    def nodes_behind(self, part: str, hosts: "Hosts") -> int:
-        """Return how many nodes one failed unit, alone, cuts off [-]: a NIC its own, anything else none."""
-        if part == "nic" and not (self.reroute == "scale_up" and self.rails > 1):
-            return 1
-        return 0
 
 
 def _gigabits(bandwidth: float) -> str:

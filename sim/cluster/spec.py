@@ -1,6 +1,7 @@
 """The cluster as a user describes it: hosts, what they share beside the fabric, and the fabric."""
 
 # Annotations are not postponed: pydantic would compile each at the start.
+from collections import Counter
 from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, Union
@@ -326,13 +327,17 @@ class ClusterSpec(Model):
         if part in ("gpu", "node"):
             return 1
         if part in FABRIC_PARTS:
-            if self.fabric.disjoint_paths(self.hosts) < 2:
-                # One switch or cable may hold all the others together: only the cables say who is behind it.
-                return int(np.diff(self._built.members(part).offsets).max(initial=0))
-            return self.fabric.nodes_behind(part, self.hosts)
+            return max(self._blast_radii(part), default=0)
         if part == "pod":
             return int(np.bincount(self.fabric.domains(self.hosts)["pod"]).max())
         return min(self.domain_nodes[part], nodes)
+
+    def _blast_radii(self, part: str) -> Counter[int]:
+        """Count the units of a part class of the fabric by the nodes that each, failing alone, cuts off."""
+        if part == "transceiver":
+            return sum((self._blast_radii(CABLES[tier]) for tier in self.optical for _ in range(2)), Counter())
+        radii = self.fabric.blast_radii(part, self.hosts)
+        return Counter(np.diff(self._built.members(part).offsets).tolist()) if radii is None else +radii
 
     @property
     def domain_nodes(self) -> dict[str, int]:
@@ -346,13 +351,9 @@ class ClusterSpec(Model):
         }
 
     def share_that_cuts(self, part: str) -> float:
-        """Return the share of the units of a part class whose failure, alone, takes nodes [-]."""
-        if part in FABRIC_PARTS and self.fabric.disjoint_paths(self.hosts) < 2:
-            return float((np.diff(self._built.members(part).offsets) > 0).mean())
-        if part == "transceiver" and self.nodes_behind(part):
-            counts = self.counts()  # only those of access cables
-            return 2 * counts["cable_node_leaf"] / counts["transceiver"]
-        return float(self.nodes_behind(part) > 0)
+        """Return the share of the units of a part class of the fabric whose failure, alone, takes nodes [-]."""
+        radii = self._blast_radii(part)
+        return (radii.total() - radii[0]) / max(radii.total(), 1)
 
     @cached_property
     def stopping_parts(self) -> tuple[str, ...]:

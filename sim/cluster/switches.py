@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
@@ -380,16 +379,16 @@ class Switches(ReadOnly):
             return []
         import networkx as nx
 
-        graph: nx.Graph[int] = nx.Graph()
-        graph.add_edges_from(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
-        units = units_of(self, part)
+        number, units = self.healthy.alive.size, units_of(self, part)
+        codes = self.lower.astype(np.int64) * number + self.upper
+        pairs, pair_of_cable, cables = np.unique(codes, return_inverse=True, return_counts=True)
+        graph: nx.Graph[int] = nx.Graph(divmod(pair, number) for pair in pairs.tolist())
         if part in ("leaf", "spine", "core"):
             return sorted(switch - units.start for switch in nx.articulation_points(graph) if switch in units)
-        pairs: Any = nx.bridges(graph)
-        bridges = {frozenset(bridge) for bridge in pairs}
-        ends = [frozenset((int(self.lower[cable]), int(self.upper[cable]))) for cable in units]
-        cables = Counter(ends)
-        return [unit for unit, pair in enumerate(ends) if pair in bridges and cables[pair] == 1]
+        bridges = np.sort(np.reshape(np.array(list(nx.bridges(graph)), dtype=np.int64), (-1, 2)), axis=1)
+        is_critical = np.isin(pairs, bridges @ (number, 1)) & (cables == 1)
+        critical: list[int] = np.flatnonzero(is_critical[pair_of_cable[units.start : units.stop]]).tolist()
+        return critical
 
 
 def units_of(network: Switches, part: str) -> range:

@@ -28,6 +28,16 @@ _CASES = {
 
 """Code, arguments, and the target as a multiple of the libraries alone."""
 
+_NODES = (128, 16_384)
+
+"""Sizes of a cluster under one spine whose checks are compared."""
+
+
+def _check(nodes: int) -> tuple[str, tuple[str, ...], float]:
+    fabric = ("--set", "cluster.fabric.radix=131072", "--set", f"cluster.nodes={nodes}")
+    return _COMMAND, ("check", "quickstart", *fabric), 1.0
+
+
 _LINE = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
 
 
@@ -36,7 +46,7 @@ def startup_rows(repeats: int = 9) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = folder
-        cases = {"libraries": (_LIBRARIES, (), 1.0), **_CASES}
+        cases = {"libraries": (_LIBRARIES, (), 1.0), **_CASES, **{f"{nodes}": _check(nodes) for nodes in _NODES}}
         seconds: dict[str, list[float]] = {name: [] for name in cases}
         for _ in range(repeats + 1):
             for name, (code, arguments, _target) in cases.items():
@@ -46,6 +56,8 @@ def startup_rows(repeats: int = 9) -> list[str]:
         for name, (_code, _arguments, target) in _CASES.items():
             ratio = median[name] / median["libraries"]
             rows.append(f"  {name:24} {median[name]:6.2f} s  {ratio:5.2f} times that (target <= {target})")
+        few, many = (median[f"{nodes}"] for nodes in _NODES)
+        rows.append(f"  16,384 nodes under one spine: {1e3 * (many - few):.0f} ms more than 128 (target <= 50 ms)")
         for name in _CASES:
             code, arguments, _target = _CASES[name]
             rows += ["", *_import_rows(name, ["-c", code, *arguments], environment)]

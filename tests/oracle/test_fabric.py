@@ -16,11 +16,12 @@ from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from ettrick.sim.cluster.degraded import FabricState, ReachabilityChange
 from ettrick.sim.cluster.switches import Reach
 from ettrick.sim.engine.simulation import Simulation
+from tests import pace
 from tests.cases import cases
 from tests.harness import prepared, results_of
 from tests.intervals import LEAST, close
 from tests.pace import one_in, sample
-from tests.random_fabrics import Rival, by_hand, drawn, units
+from tests.random_fabrics import Rival, by_hand, drawn, drawn_clos, units
 from tests.topology_checks import graph_for_file
 
 if TYPE_CHECKING:
@@ -445,6 +446,18 @@ def test_enough_disjoint_paths_spare_the_search(seed: int) -> None:
     for _ in range(3):
         failures = some(topology, generator)
         assert after(FabricState(trusting.paths), failures) == after(FabricState(topology.paths), failures)
+
+
+def test_blast_radii_of_trees_are_those_of_their_cables() -> None:
+    """What a fat tree says that each unit cuts off is what a search of its cables says, also under a single spine."""
+    clusters = [drawn_clos(seed) for seed in pace.some(4, range(200))]
+    for cluster in clusters:
+        topology = cluster.build()
+        for part in FABRIC_PARTS:
+            taken = np.diff(topology.members(part).offsets)
+            assert cluster.nodes_behind(part) == taken.max(initial=0), (cluster, part)
+            assert cluster.share_that_cuts(part) == np.count_nonzero(taken) / max(taken.size, 1), (cluster, part)
+    assert sum(cluster.fabric.disjoint_paths(cluster.hosts) < 2 for cluster in clusters) > len(clusters) / 2
 
 
 def wide(nodes: int, **fabric: object) -> Topology:
