@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ettrick.sim.compiled import jobs, nodes, repairs, state
-from ettrick.sim.compiled.state import FailureId, FullError, Scalars
+from ettrick.sim.compiled.state import FailureId, FullError, Origin, Scalars
 from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.silent import ONSET
@@ -105,19 +105,25 @@ def start(s: Scalars) -> None:
 
 def start_lives(s: Scalars) -> None:
     """Hand the lives over that are not in the trace's time: those on the clock busy, and hidden faults."""
-    for index in range(s.first_lives):
-        it = s.begun_life[index]
+    for row in range(s.rows):
+        it = s.trace[s.trace_order[row]]
         origin = s.origins[it.source]
-        if origin.hidden:
-            nodes.begin_hidden(s, it.slot, it.source, it.slot, 0, it.due, 0.0)
-        elif origin.of_job:
-            clock = nodes.HELD_CLOCK if origin.away >= 0 else nodes.PROCESS_CLOCK
-            nodes.push_life(s, clock, nodes.new_life(s, -1, it.source, it.slot, it.round, it.due), it.due)
-        else:
-            node = it.slot // origin.divisor
-            s.nodes[node].has_clock = True
-            s.uses_lives = True
-            nodes.keep_life(s, nodes.new_life(s, node, it.source, it.slot, it.round, it.due))
+        if has_own_clock(origin):
+            if origin.hidden:
+                nodes.begin_hidden(s, it.slot, it.source, it.slot, 0, it.time, 0.0)
+            elif origin.of_job:
+                clock = nodes.HELD_CLOCK if origin.away >= 0 else nodes.PROCESS_CLOCK
+                nodes.push_life(s, clock, nodes.new_life(s, -1, it.source, it.slot, it.round, it.time), it.time)
+            else:
+                node = it.slot // origin.divisor
+                s.nodes[node].has_clock = True
+                s.uses_lives = True
+                nodes.keep_life(s, nodes.new_life(s, node, it.source, it.slot, it.round, it.time))
+
+
+def has_own_clock(origin: Origin) -> bool:
+    """Return whether the lives of a source do not end in the trace's time."""
+    return origin.hidden or origin.clock == state.BUSY
 
 
 def start_outage(s: Scalars, failure: FailureId, remaining: float) -> None:
@@ -137,23 +143,26 @@ def start_outage(s: Scalars, failure: FailureId, remaining: float) -> None:
 
 def expect_row(s: Scalars) -> None:
     """Let the next row of the trace come due in its time."""
-    if s.row < s.rows:
-        order = order_of(s.row_source[s.row], s.row_slot[s.row])
-        state.schedule(s, s.row_time[s.row], order, state.ON_ROW, 0, 0, 0, 0, 0, 0.0)
+    while s.row < s.rows:
+        it = s.trace[s.trace_order[s.row]]
+        if not has_own_clock(s.origins[it.source]):
+            state.schedule(s, it.time, order_of(it.source, it.slot), state.ON_ROW, 0, 0, 0, 0, 0, 0.0)
+            return
+        s.row += 1
 
 
 def next_row(s: Scalars) -> None:
     """Let a row of the trace come due."""
-    row = s.row
+    it = s.trace[s.trace_order[s.row]]
     s.row += 1
     expect_row(s)
-    failure = FailureId(s.row_source[row], s.row_slot[row], s.row_round[row])
+    failure = FailureId(it.source, it.slot, it.round)
     if failure.round <= NOTICE:
         first, count = nodes_of(s, failure)
         if holds_any(s, first, count):
-            jobs.save_before(s, failure.source + 1, s.now, s.row_until[row])
+            jobs.save_before(s, failure.source + 1, s.now, it.until)
         return
-    consider(s, failure.source, failure.slot, failure.round, s.row_until[row], math.nan)
+    consider(s, failure.source, failure.slot, failure.round, it.until, math.nan)
 
 
 def holds_any(s: Scalars, first: int, count: int) -> bool:
@@ -561,25 +570,49 @@ def end(s: Scalars, now: float) -> None:
 
 
 # ----------------------------------------
-# The lives of units that are all alike and new at the start, as `ettrick.sim.failures.trace` draws them.
+# The start of a replication: what the last one has changed goes back, and failures are drawn.
 
 
-BLOCK = 32
-"""Units that are looked at together: most of them live on, and the processor hashes several at once."""
+def reset(s: Scalars) -> None:
+    """Put nodes, pools and seats back to the start, and draw the failures unless they are given."""
+    cluster, down_time = s.nodes, s.down_time
+    for index in range(s.node_count):
+        node = cluster[index]
+        node.place, node.in_job, node.position = node.home, False, 0
+        if node.is_touched:
+            nodes.renovate(node)
+    for index in range(s.node_count + 1):
+        down_time[index] = math.nan
+    for number in range(s.pool_count):
+        nodes.fill_pool(s, s.pool_order[number])
+    seat, lacking, damage, stamped = s.seat, s.lacking, s.damage, s.stamped
+    last = s.nodes_needed - 1
+    for position in range(s.nodes_needed):
+        seat[position], lacking[position], damage[position], stamped[position] = -1, last - position, 0, 0
+    stamped[s.nodes_needed] = 0
+    if s.draws:
+        draw_failures(s)
+        sort_trace(s)
 
 
 def draw_failures(s: Scalars) -> None:
-    """Write down the lives that end before the horizon, source by source and unit by unit."""
+    """Write down the lives that end before the horizon, source by source and unit by unit.
+
+    Units are all alike and new at the start, as `ettrick.sim.failures.trace` draws them.
+    """
+    uniforms = s.uniforms
     for source in range(s.sources):
         origin = s.origins[source]
         key, reach, units = s.keys[source * s.purposes + state.LIFE], origin.reach, origin.units
-        for first in range(0, units, BLOCK):
-            last = min(first + BLOCK, units)
+        for first in range(0, units, state.BLOCK):
+            count = min(state.BLOCK, units - first)
             ended = 0
-            for slot in range(first, last):
-                ended += uniform_one(key, slot, 0) < reach
-            for slot in range(first if ended else last, last):
-                u = uniform_one(key, slot, 0)
+            for index in range(count):
+                u = uniform_one(key, first + index, 0)
+                uniforms[index] = u
+                ended += u < reach
+            for index in range(count if ended else 0):
+                u, slot = uniforms[index], first + index
                 if u < reach and not (origin.hidden and not s.having[origin.first_having + slot]):
                     draw_lives(s, source, slot, u)
 
@@ -594,9 +627,53 @@ def draw_lives(s: Scalars, source: int, slot: int, u: float) -> None:
             return
         if s.rows == s.rows_room:
             raise FullError
-        s.row_time[s.rows], s.row_source[s.rows], s.row_slot[s.rows], s.row_round[s.rows] = time, source, slot, number
+        row = s.trace[s.rows]
+        row.time, row.source, row.slot, row.round, row.until = time, source, slot, number, math.nan
         s.rows += 1
         if not origin.is_ahead:
             return
         number += 1
         u = uniform_one(s.keys[source * s.purposes + state.LIFE], slot, number)
+
+
+def sort_trace(s: Scalars) -> None:
+    """Put the rows of the trace in order of time, those of the same moment as they were drawn.
+
+    Each goes to its share of the horizon, of which there are as many as rows. In a share Shell's method does the rest.
+    """
+    count = s.rows
+    for share in range(count):
+        s.shares[share] = 0
+    for row in range(count):
+        s.shares[share_of(s, row)] += 1
+    first = largest = 0
+    for share in range(count):
+        size = s.shares[share]
+        s.shares[share], first, largest = first, first + size, max(largest, size)
+    for row in range(count):
+        share = share_of(s, row)
+        s.trace_order[s.shares[share]] = row
+        s.shares[share] += 1
+    gap = 1
+    while gap < largest:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for index in range(gap, count):
+            row = s.trace_order[index]
+            place = index
+            while place >= gap and is_later(s, s.trace_order[place - gap], row):
+                s.trace_order[place] = s.trace_order[place - gap]
+                place -= gap
+            s.trace_order[place] = row
+
+
+def share_of(s: Scalars, row: int) -> int:
+    """Return the share of the horizon in which a row of the trace comes due."""
+    return min(int(s.trace[row].time / s.end * s.rows), s.rows - 1)
+
+
+def is_later(s: Scalars, row: int, reference: int) -> bool:
+    """Return whether a row of the trace comes after another one."""
+    time, limit = s.trace[row].time, s.trace[reference].time
+    return time > limit or (time == limit and row > reference)

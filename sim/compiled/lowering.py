@@ -200,8 +200,6 @@ class Lowered:
         for name, rows in tables.items():
             self._add(name, max(len(rows), 1))[: len(rows)] = rows
         self.scalars["sources"], self.scalars["purposes"] = self.sources, self.purposes
-        apart = [source.clock == "busy" or source.hidden is not None for source in prepared.sources]
-        self.is_apart: NDArray[np.bool_] | None = np.array(apart) if any(apart) else None
         self.draws = not prepared.stationary and all(map(_is_simply_drawn, prepared.sources))
         """Whether the loop itself can draw the failures."""
         self.most_steps = max((count for _, count in self.plans.starts), default=0) + 2
@@ -322,10 +320,8 @@ class Lowered:
         scalars["pick"] = _PICKS[prepared.scheduler.pick]
         scalars["counts_service"] = any(source.clock == "in_service" for source in prepared.sources)
         nodes = self._add("nodes", prepared.nodes)
-        for name in ("stay_segment", "earlier", "later", "first_life", "hidden", "hidden_parked", "renewals", "parked"):
-            nodes[name] = -1
-        nodes["place"][prepared.serving :] = NodeState.WITHHELD
-        nodes["outages"][prepared.serving :] = 1 << 60
+        nodes["home"][prepared.serving :] = NodeState.WITHHELD
+        nodes["is_touched"] = True
         self._lower_pools(nodes)
         self._lower_repair(visits)
 
@@ -339,17 +335,17 @@ class Lowered:
             edge = reserved[name].start
         members_of_pools = {"idle": range(edge), **reserved}
         self.arrays["pool_order"] = np.array([POOLS[name] for name in members_of_pools], dtype=np.int64)
-        self.members_of_pools = {name: np.array(members, dtype=np.int64) for name, members in members_of_pools.items()}
-        for name, members in self.members_of_pools.items():
+        for name, members in members_of_pools.items():
             pool = pools[POOLS[name]]
-            pool["is_there"], pool["count"], pool["place"] = True, len(members), POOLS[name]
+            pool["is_there"], pool["place"] = True, POOLS[name]
+            pool["first"], pool["count"] = members.start, len(members)
             if name != "idle":
                 pool["target"], pool["refills"] = len(members), True
-            nodes["place"][members] = POOLS[name]
+            nodes["home"][members.start : members.stop] = POOLS[name]
         for name, reserve in prepared.reserves.items():
             pool = pools[POOLS[name]]
             pool["refills"], pool["delay"], pool["one_by_one"] = reserve.refills, reserve.delay, reserve.one_by_one
-        self.scalars["pool_count"] = len(self.members_of_pools)
+        self.scalars["pool_count"] = len(members_of_pools)
 
     def _lower_repair(self, visits: int) -> None:
         scalars, repair = self.scalars, self.prepared.repair

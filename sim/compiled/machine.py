@@ -19,7 +19,7 @@ from numba.np.numpy_support import from_dtype
 
 from ettrick.sim import quantiles, rng
 from ettrick.sim.compiled import jobs, ladders, loop, nodes, repairs, state
-from ettrick.sim.compiled.loop import draw_failures, simulate
+from ettrick.sim.compiled.loop import reset, simulate
 from ettrick.sim.compiled.state import ARRAYS
 from ettrick.sim.engine import kernel
 from ettrick.sim.policies.checkpoint import ladder, periodic, stores
@@ -140,9 +140,9 @@ def simulate_at(address):
 
 
 @njit(cache=True, nogil=True)
-def draw_failures_at(address):
-    """Draw the failures of the scalars at an address."""
-    draw_failures(carray(pointer(address), 1, _SCALARS)[0])
+def reset_at(address):
+    """Reset the replication of the scalars at an address."""
+    reset(carray(pointer(address), 1, _SCALARS)[0])
 
 
 class _Whole(JITCodeLibrary):
@@ -185,7 +185,7 @@ def prepare():
         codegen._library_class, codegen.set_env = _Whole, set_known_env
         gc.disable()  # nothing of the millions of objects is garbage before the end
         simulate_at.compile((types.int64,))
-        draw_failures_at.compile((types.int64,))
+        reset_at.compile((types.int64,))
     finally:
         codegen._library_class = ours
         del codegen.set_env

@@ -27,6 +27,9 @@ SPARE_IDLE, IN_REPAIR, QUALIFICATION, UNALLOCATED = (
 
 PROCESS_CLOCK, HELD_CLOCK, BUSY_CLOCK = 0, 1, 2
 
+WITHHELD_OUTAGES = 1 << 60
+"""Open outages of a node that nobody gets: it never returns."""
+
 TOKEN = 32
 """Bits of the number of a life on the heap of a clock; its token follows."""
 
@@ -105,6 +108,7 @@ def arm(s: Scalars, clock: int, now: float) -> None:
 def keep_life(s: Scalars, index: int) -> None:
     """Enter a life in the list of its node."""
     node = s.nodes[s.lives[index].node]
+    node.is_touched = True
     s.lives[index].next = node.first_life
     node.first_life = index
 
@@ -284,6 +288,7 @@ def keep_hidden(s: Scalars, index: int) -> None:
     """Enter a hidden fault in the list of its node."""
     life = s.lives[index]
     node = s.nodes[life.node]
+    node.is_touched = True
     life.next_hidden = node.hidden
     life.is_hidden = True
     node.hidden = index
@@ -347,6 +352,30 @@ def cure(s: Scalars, node: int) -> None:
 
 # ----------------------------------------
 # Pools of nodes that wait.
+
+
+def renovate(node: Node) -> None:
+    """Put a node back to what it is before anything has happened to it."""
+    node.is_touched = node.has_clock = node.is_down = False
+    node.outages = WITHHELD_OUTAGES if node.home == WITHHELD else 0
+    node.failed = node.stay_cause = node.stay_bucket = node.down_cause = 0
+    node.stay_since = node.clock_before = node.clock_joined = node.was_down = node.down_since = 0.0
+    node.stay_segment = node.earlier = node.later = node.first_life = -1
+    node.hidden = node.hidden_parked = node.renewals = node.parked = -1
+
+
+def fill_pool(s: Scalars, place: int) -> None:
+    """Enter the nodes of a pool that begin there."""
+    pool, entries, first = s.pools[place], s.entry, s.pools[place].first
+    if s.pick != state.LOWEST:
+        for index in range(first, first + pool.count):
+            push(s, place, index)
+        return
+    # What is in order is a heap.
+    for number in range(pool.count):
+        it = entries[place * s.pool_room + number]
+        it.time, it.order, it.number, it.item = 0.0, first + number, 0, first + number
+    pool.size = pool.count
 
 
 def change(pool: PoolRecord, delta: int, now: float) -> None:
@@ -683,6 +712,7 @@ def member_of(s: Scalars, first: int, count: int, number: int) -> int:
 def take_down(s: Scalars, index: int, cause: int, now: float) -> None:
     """Open an outage of a node."""
     node = s.nodes[index]
+    node.is_touched = True
     node.outages += 1
     if node.outages == 1:
         change_down(s, 1, now)

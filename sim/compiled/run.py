@@ -23,7 +23,7 @@ from ettrick.sim.compiled import state
 from ettrick.sim.compiled.lowering import VISITS, Lowered, uncovered
 from ettrick.sim.engine.ledger import BUCKETS, check_sum
 from ettrick.sim.engine.lives import FailureCounts
-from ettrick.sim.engine.nodes import PLACES, POOLS, NodeState
+from ettrick.sim.engine.nodes import PLACES, NodeState
 from ettrick.sim.engine.prepared import EngineError
 from ettrick.sim.engine.result import JobResult, Outage, Result
 from ettrick.sim.failures.trace import FailureTrace, draw_trace, first_onsets, hidden_at_start, with_notices
@@ -133,7 +133,7 @@ def _digest() -> str:
 
 @functools.cache
 def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
-    """Return the compiled loop and what draws its failures; both get the address of the scalars.
+    """Return the compiled loop and what resets its arrays; both get the address of the scalars.
 
     Code that cannot be kept is made anew; code that cannot be read is thrown away.
 
@@ -165,7 +165,7 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
         warnings.warn(f"{folder} cannot be read ({type(error).__name__}): {again}", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)
         machine.prepare()
-    return machine.simulate_at, machine.draw_failures_at
+    return machine.simulate_at, machine.reset_at
 
 
 @functools.cache
@@ -213,7 +213,7 @@ class Workspace:
         self.prepared = prepared
         self.visits = VISITS
         self.scale = 1
-        self.run_code, self.draw_code = machine_code()
+        self.run_code, self.reset_code = machine_code()
         self._lay_out()
 
     def run(
@@ -254,41 +254,38 @@ class Workspace:
         """Make the arrays."""
         self.lowered = lowered = Lowered(self.prepared, self.visits)
         self.arrays = self._empty_arrays()
-        self.arrays["row_until"].fill(math.nan)
         self.own: dict[str, Column] = {}
-        self.scalars = lowered.scalars.copy()
-        self.outcome = self.scalars[_OUTCOME]
-        self.address = self.scalars.ctypes.data
-        self.descending = np.arange(lowered.job.nodes - 1, -1, -1)
-        self.zeroed = [self.arrays[name].view(np.uint8) for name, size in state.SIZES.items() if size.is_zero]
         self.places = np.array([source * lowered.purposes + purpose for source, purpose in lowered.needs], np.int64)
         sources = enumerate(self.prepared.sources)
         self.hidden = [(index, source) for index, source in sources if source.hidden is not None]
-        copied = [name for name, size in state.SIZES.items() if size is state.COPIED]
-        pairs = [*((self.arrays[name], lowered.arrays[name]) for name in copied), (self.scalars, lowered.scalars)]
-        # As bytes: field by field, numpy would take ten times as long.
-        self.copied = [(copy.view(np.uint8), template.view(np.uint8)) for copy, template in pairs]
         self.size = sum(array.nbytes for array in self.arrays.values())
         rooms = [name for name in state.Scalars.__annotations__ if name.endswith("room")]
         lowered.scalars[rooms] = _room(self.prepared) * self.scale
         lowered.scalars["visits_room"] = len(self.arrays["visits"])
+        self._gather()
+        self.outcome = self.scalars[_OUTCOME]
+        self.address = self.scalars.ctypes.data
         for name, array in self.arrays.items():
             lowered.scalars[f"{name}_at"] = array.ctypes.data
-        if self.prepared.scheduler.pick != "random":
-            self._copy_pools()
 
-    def _copy_pools(self) -> None:
-        """Fill the pools for all replications: they begin alike."""
+    def _gather(self) -> None:
+        """Put the arrays that a copy restores into one record, beside what it is at the start."""
         lowered, arrays = self.lowered, self.arrays
-        self.scalars[:], arrays["pools"][:] = lowered.scalars, lowered.arrays["pools"]
-        self._fill_pools()
-        lowered.arrays["pools"][:] = arrays["pools"]
-        lowered.scalars["picks"] = self.scalars["picks"]
-        entries = arrays["entry"].reshape(PLACES, -1)
-        filled = [entries[POOLS[name], : len(members)] for name, members in lowered.members_of_pools.items()]
-        if self.scalars["pick"][0] != state.LOWEST:
-            filled.append(arrays["pool_key"])
-        self.copied += [(array.view(np.uint8), array.copy().view(np.uint8)) for array in filled if len(array)]
+        restored = {name: arrays[name] for name, size in state.SIZES.items() if size.is_restored}
+        parts = {"scalars": lowered.scalars, **restored}
+        record = np.dtype([(name, part.dtype, part.shape) for name, part in parts.items()], align=True)
+        start, copy = np.zeros(1, record), np.empty(1, record)
+        for name in parts:
+            if name in lowered.arrays:
+                start[name] = lowered.arrays[name]
+        start["scalars"] = lowered.scalars
+        start["clocks"]["at"], start["clocks"]["since"] = math.inf, lowered.scalars["arrival"]
+        start["edge"][0, 0] = self.prepared.warmup
+        start["phase"][0, 0] = (Bucket.QUEUED, math.inf, -1)
+        lowered.scalars, self.scalars = start["scalars"][0], copy["scalars"][0]
+        arrays |= {name: copy[name][0] for name in restored}
+        # As bytes: field by field, numpy would take ten times as long.
+        self.start, self.restored = start.view(np.uint8), copy.view(np.uint8)
 
     def _empty_arrays(self) -> dict[str, Column]:
         """Return the arrays that are there from the start: those of the scenario that are shared, and new ones."""
@@ -308,6 +305,7 @@ class Workspace:
             "windows": windows,
             "table": windows * BUCKETS * causes,
             "buckets": BUCKETS,
+            "block": state.BLOCK,
             "clocks": 3,
         }
         arrays: dict[str, Column] = {}
@@ -326,99 +324,23 @@ class Workspace:
 
     def _reset(self, replication: int, trace: FailureTrace | None) -> None:
         """Put the arrays back to the start of a replication."""
-        lowered, arrays, prepared = self.lowered, self.arrays, self.prepared
-        for copy, template in self.copied:
-            copy[:] = template
-        scalars = self.scalars[0]
-        for array in self.zeroed:
-            array.fill(0)
-        arrays["clocks"]["at"] = math.inf
-        arrays["clocks"]["since"] = scalars["arrival"]
-        arrays["down_time"][:] = math.nan
-        arrays["edge"][0] = prepared.warmup
-        arrays["phase"][0] = (Bucket.QUEUED, math.inf, -1)
-        arrays["seat"][:] = -1
-        arrays["lacking"][: lowered.job.nodes] = self.descending
+        lowered, arrays, prepared, scalars = self.lowered, self.arrays, self.prepared, self.scalars[0]
+        self.restored[:] = self.start
         arrays["keys"].view(np.uint64)[self.places] = rng.streams(prepared.seed, replication, lowered.needs.values())
         if prepared.scheduler.pick == "random":
             scalars["pick_key"] = np.uint64(rng.stream(prepared.seed, replication, "pick")).astype(np.int64)
-            self._fill_pools()
-        self._fill_rows(replication, trace)
-
-    def _fill_pools(self) -> None:
-        """Enter the nodes in their pools."""
-        lowered, arrays, scalars, nodes = self.lowered, self.arrays, self.scalars[0], self.prepared.nodes
-        entries = arrays["entry"].reshape(PLACES, -1)
-        pick = scalars["pick"]
-        if pick != state.LOWEST:
-            arrays["pool_key"][:] = math.nan
-        for name, members in lowered.members_of_pools.items():
-            place = POOLS[name]
-            chosen = entries[place, : len(members)]
-            chosen["item"] = chosen["order"] = members
-            chosen["number"] = 0
-            if pick == state.LONGEST_IDLE:
-                keys = np.arange(scalars["picks"], scalars["picks"] + len(members), dtype=np.float64)
-            elif pick == state.RANDOM:
-                key = int(np.int64(scalars["pick_key"]).astype(np.uint64))
-                first = int(scalars["picks"])
-                keys = rng.uniform(key, members, np.arange(first, first + len(members)))
-            else:
-                keys = np.zeros(len(members))
-            scalars["picks"] += len(members)
-            chosen["time"] = keys
-            arrays["pools"]["size"][place] = len(members)
-            if pick != state.LOWEST:
-                arrays["pool_key"][place * nodes + members] = keys
-            if pick == state.RANDOM:
-                order = np.argsort(keys, kind="stable")
-                chosen[:] = chosen[order]  # in order a list is a heap
-
-    def _draw(self) -> tuple[list[Column], NDArray[np.int64]]:
-        """Draw the failures of the replication by machine code; return them, and their order."""
-        arrays = self.arrays
-        self.draw_code(self.address)
-        count = int(self.scalars["rows"][0])
-        time = arrays["row_time"][:count]
-        order = np.argsort(time)
-        in_order = time[order]
-        if (in_order[1:] == in_order[:-1]).any():
-            # Failures of the same moment come in the order in which they were drawn.
-            order = np.argsort(time, kind="stable")
-        return [arrays[f"row_{name}"] for name in _COLUMNS[:-1]], order
-
-    def _fill_rows(self, replication: int, trace: FailureTrace | None) -> None:
-        """Write down the failures of the replication."""
-        lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
-        hidden = {index: hidden_at_start(source, prepared.seed, replication) for index, source in self.hidden}
-        if hidden:
-            self._put("having", np.concatenate(list(hidden.values())).astype(np.int64))
-            first = 0
-            for index, having in hidden.items():
-                lowered.origins["first_having"][index] = first
-                first += len(having)
-        is_drawn = trace is None and lowered.draws
-        if is_drawn:
-            columns, order = self._draw()
+        if self.hidden:
+            self._fill_hidden(replication)
+        if trace is None and lowered.draws:
+            scalars["draws"] = True
         else:
             columns = self._columns(replication, trace)
-            order = np.arange(len(columns[0]))
-        if lowered.is_apart is not None:
-            is_apart = lowered.is_apart[columns[1][order]]
-            lives = order[is_apart]
-            apart = np.zeros(len(lives), state.ARRAYS["begun_life"])
-            for name, column in zip(("due", "source", "slot", "round"), columns, strict=False):
-                apart[name] = column[lives]
-            scalars["first_lives"] = self._put("begun_life", apart)
-            order = order[~is_apart]
-        for name, column in zip(_COLUMNS, columns, strict=False):
-            if is_drawn:
-                column[: len(order)] = column[order]
-            else:
-                self._put(f"row_{name}", column[order])
-        scalars["rows"] = len(order)
-        if hidden:
-            self._fill_hidden(replication, hidden)
+            rows = np.empty(len(columns[0]), state.ARRAYS["trace"])
+            for name, column in zip(_COLUMNS, columns, strict=True):
+                rows[name] = column
+            scalars["rows"] = self._put("trace", rows)
+            self._put("trace_order", np.arange(len(rows)))
+        self.reset_code(self.address)
 
     def _columns(self, replication: int, trace: FailureTrace | None) -> list[Column]:
         """Return the failures of a trace, or of one that is drawn, and write down who is in repair at the start."""
@@ -432,18 +354,22 @@ class Workspace:
             scalars["outages"] = self._put("initial", np.array(outages, state.ARRAYS["initial"]))
         return [getattr(trace, name) for name in _COLUMNS]
 
-    def _fill_hidden(self, replication: int, hidden: dict[int, NDArray[np.bool_]]) -> None:
+    def _fill_hidden(self, replication: int) -> None:
         """Write down which nodes have a hidden fault at the start, and when others get one."""
         lowered, prepared, scalars = self.lowered, self.prepared, self.scalars[0]
+        faults: list[Column] = []
         sleepers: list[tuple[int, int, int, float, int, int]] = []
         onsets: list[tuple[int, int, int, float, int, int]] = []
         for index, source in self.hidden:
-            sleepers += [(index, node, 0, 0.0, 0, 0) for node in np.flatnonzero(hidden[index]).tolist()]
+            lowered.origins["first_having"][index] = sum(map(len, faults))
+            faults.append(hidden_at_start(source, prepared.seed, replication))
+            sleepers += [(index, node, 0, 0.0, 0, 0) for node in np.flatnonzero(faults[-1]).tolist()]
             if lowered.origins["onset"][index] >= 0:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
                 times = first_onsets(source, key, float(scalars["end"]))
                 onsets += [(index, node, 0, time, 0, 0) for node, time in times]
+        self._put("having", np.concatenate(faults).astype(np.int64))
         scalars["dormant"] = self._put("sleeper", np.array(sleepers, state.ARRAYS["sleeper"]))
         scalars["onsets"] = self._put("caught", np.array(onsets, state.ARRAYS["caught"]))
 

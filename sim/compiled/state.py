@@ -51,16 +51,19 @@ FAILURE, ARRIVAL = EventPriority.FAILURE, EventPriority.ARRIVAL
 
 
 class ArraySize(NamedTuple):
-    """The length of an array: `times` a number of the scenario, and some more; and whether it is zero at the start."""
+    """The length of an array: `times` a number of the scenario, and some more; and whether a copy puts it back."""
 
     unit: str
     times: int = 1
     extra: int = 0
-    is_zero: bool = False
+    is_restored: bool = False
 
 
-SHARED, COPIED = ArraySize("shared"), ArraySize("copied")
-"""Sizes of what is made with the scenario: the loop reads that, or its copy of that."""
+SHARED, COPIED = ArraySize("shared"), ArraySize("copied", is_restored=True)
+"""Sizes of what is made with the scenario: the loop gets that itself, or a copy of that."""
+
+BLOCK = 32
+"""Units that are looked at together: most of them live on, and the processor hashes several at once."""
 
 
 class Scalars:
@@ -137,10 +140,10 @@ class Scalars:
     row: int
     rows: int
     rows_room: int
+    draws: bool
     outages: int
     dormant: int
     onsets: int
-    first_lives: int
     window: int
     edges: int
     log_room: int
@@ -249,7 +252,7 @@ class Scalars:
     unsaved_stall_left: float
     unsaved_is_first: bool
     # Arrays: of the scenario and of the replication. Those without a size are put in place when they are known.
-    nodes: Annotated[list[Node], COPIED]
+    nodes: Annotated[list[Node], SHARED]
     queue: Annotated[list[HeapEntry], ArraySize("room")]
     calls: Annotated[list[CallRecord], ArraySize("room")]
     origins: Annotated[list[Origin], SHARED]
@@ -266,21 +269,21 @@ class Scalars:
     ratios: Annotated[list[float], SHARED]
     first_periods: Annotated[list[float], SHARED]
     longest: Annotated[list[int], SHARED]
-    since_stop: Annotated[list[float], ArraySize("stops", 2, is_zero=True)]
-    in_stop: Annotated[list[bool], ArraySize("stops", 2, is_zero=True)]
+    since_stop: Annotated[list[float], ArraySize("stops", 2, is_restored=True)]
+    in_stop: Annotated[list[bool], ArraySize("stops", 2, is_restored=True)]
     firsts: Annotated[list[float], ArraySize("stops")]
     counts: Annotated[list[int], ArraySize("stops")]
     next_in_stop: Annotated[list[bool], ArraySize("stops")]
     shelves: Annotated[list[StoreRecord], COPIED]
-    restored: Annotated[list[int], ArraySize("stores", extra=1, is_zero=True)]
-    damage: Annotated[list[int], ArraySize("job", is_zero=True)]
+    restored: Annotated[list[int], ArraySize("stores", extra=1, is_restored=True)]
+    damage: Annotated[list[int], ArraySize("job")]
     hurt: Annotated[list[int], ArraySize("job")]
     lacks: Annotated[list[int], ArraySize("job")]
     gone: Annotated[list[int], ArraySize("job")]
-    stamped: Annotated[list[int], ArraySize("job", extra=1, is_zero=True)]
+    stamped: Annotated[list[int], ArraySize("job", extra=1)]
     rung_of: Annotated[list[RungRecord], SHARED]
     rung_plans: Annotated[list[int], SHARED]
-    tries: Annotated[list[int], ArraySize("rungs", is_zero=True)]
+    tries: Annotated[list[int], ArraySize("rungs", is_restored=True)]
     evicts: Annotated[list[int], SHARED]
     means: Annotated[list[float], SHARED]
     tested: Annotated[list[int], ArraySize("room")]
@@ -288,14 +291,14 @@ class Scalars:
     pool_order: Annotated[list[int], SHARED]
     entry: Annotated[list[HeapEntry], ArraySize("room", PLACES)]
     pool_key: Annotated[list[float], ArraySize("nodes", PLACES)]
-    clocks: Annotated[list[ClockRecord], ArraySize("clocks", is_zero=True)]
+    clocks: Annotated[list[ClockRecord], ArraySize("clocks", is_restored=True)]
     dues: Annotated[list[HeapEntry], ArraySize("room", 3)]
     lives: Annotated[list[LifeRecord], ArraySize("room")]
     link: Annotated[list[LifeLink], ArraySize("room")]
     suspect: Annotated[list[Suspect], ArraySize("room")]
     pending: Annotated[list[CallRecord], ArraySize("room")]
     wait: Annotated[list[Suspect], ArraySize("room")]
-    phase: Annotated[list[SegmentRecord], ArraySize("steps", extra=1)]
+    phase: Annotated[list[SegmentRecord], ArraySize("steps", extra=1, is_restored=True)]
     stay: Annotated[list[SegmentRecord], ArraySize("room")]
     patient: Annotated[list[RepairRecord], ArraySize("room")]
     visits: Annotated[list[VisitRecord], ArraySize("room", 2)]
@@ -314,22 +317,21 @@ class Scalars:
     initial: list[LifeLink]
     sleeper: list[LifeLink]
     caught: list[LifeLink]
-    begun_life: list[LifeLink]
     having: list[int]
-    row_time: Annotated[list[float], ArraySize("room")]
-    row_source: Annotated[list[int], ArraySize("room")]
-    row_slot: Annotated[list[int], ArraySize("room")]
-    row_round: Annotated[list[int], ArraySize("room")]
-    row_until: Annotated[list[float], ArraySize("room")]
-    table: Annotated[list[float], ArraySize("table", is_zero=True)]
-    others_table: Annotated[list[float], ArraySize("table", is_zero=True)]
-    absent: Annotated[list[float], ArraySize("buckets", is_zero=True)]
-    edge: Annotated[list[float], ArraySize("windows", extra=2)]
+    trace: Annotated[list[TraceRow], ArraySize("room")]
+    trace_order: Annotated[list[int], ArraySize("room")]
+    """The rows of the trace by their times."""
+    shares: Annotated[list[int], ArraySize("room")]
+    uniforms: Annotated[list[float], ArraySize("block")]
+    table: Annotated[list[float], ArraySize("table", is_restored=True)]
+    others_table: Annotated[list[float], ArraySize("table", is_restored=True)]
+    absent: Annotated[list[float], ArraySize("buckets", is_restored=True)]
+    edge: Annotated[list[float], ArraySize("windows", extra=2, is_restored=True)]
     down_time: Annotated[list[float], ArraySize("nodes", extra=1)]
-    repairs_begun: Annotated[list[int], ArraySize("causes", is_zero=True)]
-    interrupted: Annotated[list[int], ArraySize("causes", is_zero=True)]
-    disrupted: Annotated[list[int], ArraySize("causes", is_zero=True)]
-    latencies: Annotated[list[float], ArraySize("causes", is_zero=True)]
+    repairs_begun: Annotated[list[int], ArraySize("causes", is_restored=True)]
+    interrupted: Annotated[list[int], ArraySize("causes", is_restored=True)]
+    disrupted: Annotated[list[int], ArraySize("causes", is_restored=True)]
+    latencies: Annotated[list[float], ArraySize("causes", is_restored=True)]
     logged: list[Logged]
     downtime: list[Downtime]
     # Events by what became of them, as `ettrick.sim.engine.lives.Counts`.
@@ -353,31 +355,36 @@ class Scalars:
 
 
 class Node:
-    """The state of a node: its place, its open outages, and its clocks."""
+    """The state of a node: where it begins and is, its open outages, and its clocks.
 
+    What is used together stands together: of a large cluster each node is far from the processor.
+    """
+
+    home: int
     place: int
-    outages: int
-    in_job: bool
     position: int
-    failed: int
+    in_job: bool
+    is_touched: bool
+    has_clock: bool
+    is_down: bool
+    outages: int
+    down_since: float
+    down_cause: int
     stay_since: float
     stay_cause: int
     stay_segment: int
     stay_bucket: int
     earlier: int
     later: int
-    has_clock: bool
-    clock_before: float
-    clock_joined: float
-    first_life: int
+    failed: int
     hidden: int
     hidden_parked: int
     renewals: int
-    was_down: float
-    down_since: float
-    down_cause: int
-    is_down: bool
     parked: int
+    was_down: float
+    clock_before: float
+    clock_joined: float
+    first_life: int
 
 
 class HeapEntry:
@@ -557,6 +564,7 @@ class PoolRecord:
     """Nodes that wait in one place."""
 
     is_there: bool
+    first: int
     count: int
     area: float
     last: float
@@ -649,6 +657,16 @@ class Risk:
 
     work: float
     window: int
+
+
+class TraceRow:
+    """A life by when it ends, as a row of `ettrick.sim.failures.FailureTrace`."""
+
+    time: float
+    source: int
+    slot: int
+    round: int
+    until: float
 
 
 class Logged:

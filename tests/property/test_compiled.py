@@ -266,7 +266,7 @@ LISTS = {
     "pendings_room": ("pending",),
     "waits_room": ("wait",),
     "tests_room": ("tested",),
-    "rows_room": ("row_time", "row_source", "row_slot", "row_round"),
+    "rows_room": ("trace", "trace_order", "shares"),
     "pool_room": (),
 }
 """The lists that grow, by what says how many places they have; those of pools are never shorter than the cluster."""
@@ -299,6 +299,19 @@ def test_a_list_that_fills_up_changes_nothing(data: Scenario, most: int) -> None
         assert not list(compared(bench.prepared, 0, bench))
 
 
+@examples(200, on_push=5)
+@given(covered())
+def test_a_replication_leaves_nothing_behind(data: Scenario) -> None:
+    """In the same arrays the next ones are those of events as well, and nodes begin as in new arrays."""
+    prepared = prepare(data)
+    used, new = run.Workspace(prepared), run.Workspace(prepared)
+    for replication in range(3):
+        assert not list(compared(prepared, replication, used))
+    for bench in (used, new):
+        bench._reset(3, None)
+    assert used.arrays["nodes"].tobytes() == new.arrays["nodes"].tobytes()
+
+
 @pytest.mark.nightly
 @examples(50)
 @given(covered(), MOST)
@@ -311,7 +324,7 @@ def test_no_place_beyond_an_array_is_touched(data: Scenario, most: int) -> None:
         for module in (state, nodes, loop):
             patch.setattr(module, "uniform_one", lambda key, *place: uniform_one(key % 2**64, *place))
         for bench in tight(prepare(data), most):
-            bench.run_code, bench.draw_code = play(loop.simulate, bench), play(loop.draw_failures, bench)
+            bench.run_code, bench.reset_code = play(loop.simulate, bench), play(loop.reset, bench)
             assert not list(compared(bench.prepared, 0, bench))
 
 
