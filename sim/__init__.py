@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ettrick.sim.closed_form.limits import availability
     from ettrick.sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
-    from ettrick.sim.compiled.run import is_cached, why_events
+    from ettrick.sim.compiled.run import drop_workspaces, is_cached, why_events
     from ettrick.sim.engine.kernel import WorkError
     from ettrick.sim.engine.prepared import (
         EngineError,
@@ -88,7 +88,7 @@ import_on_use(
         "closed_form.renewal": "ClosedForm closed_form job_shares",
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
-        "compiled.run": "is_cached why_events",
+        "compiled.run": "drop_workspaces is_cached why_events",
         "engine.kernel": "WorkError",
         "engine.prepared": "EngineError Prepared PreparedJob PreparedStream RequestRates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",

@@ -135,7 +135,8 @@ class Template:
         try:
             for text in choices_first(overrides):
                 # Anew each time: an option may name another preset, or reach into a list of this one.
-                document = presets.lay(yamlfile.assign(document, text, shorthand=_SHORTHAND, catalog=building_blocks))
+                yamlfile.assign(document, text, shorthand=_SHORTHAND, catalog=building_blocks, in_place=True)
+                presets.lay(document)
         except yamlfile.DocumentError as error:
             line = f"{error}{presets.hint(document, error.path)}"
             raise ScenarioError([line], is_of_files=is_of_files(error)) from None

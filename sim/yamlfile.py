@@ -516,11 +516,12 @@ def assign(
     shorthand: Iterable[str] = (),
     locate: Locate | None = None,
     catalog: Catalog | None = None,
+    in_place: bool = False,
 ) -> YamlDocument:
-    """Return a copy of a document with one value set, as by ``--set jobs.0.gpus=16``; ``spares=null`` removes a key.
+    """Return a document with one value set, as by ``--set jobs.0.gpus=16``; ``spares=null`` removes a key.
 
-    Missing mappings are created; whether the path means anything is for validation to say. Files named by the
-    value (see `extend`) are relative to the working directory.
+    It is a copy, or changed `in_place`. Missing mappings are created; whether the path means anything is for validation
+    to say. Files named by the value (see `extend`) are relative to the working directory.
 
     Raises
     ------
@@ -533,7 +534,7 @@ def assign(
     steps = path_text.strip().split(".")
     if not equals or not all(steps):
         raise DocumentError(mark, "", "needs path=value, for example --set horizon='30 d'")
-    result = document.copy()
+    result = document if in_place else document.copy()
     holder, path = _descend(result, steps, mark)
     tree = parse(value_text, mark)
     if tree is None or (tree.content is None and not value_text.strip()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
+import gc
 import itertools
 import math
 import os
@@ -189,6 +190,8 @@ def _adopt(shared: Any) -> None:
 def begin_as_worker() -> None:
     """Begin as a worker process: never hear Ctrl-C, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What was imported before is no garbage, and the command has said to look for some seldom.
+    gc.freeze()
     warnings.filterwarnings("ignore", ".*the simulation loop is compiled")  # the parent has said so
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

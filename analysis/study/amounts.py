@@ -312,8 +312,10 @@ def evenly(items: Sequence[_Item], maximum: int) -> list[_Item]:
 def settings_text(path: str, content: Any) -> str:
     """Return a setting as the text ``path=value``, in YAML of one line that reads back as the same data."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    # As messages show it, too: what cannot be printed is escaped there.
-    text = "".join(letter if letter.isprintable() or letter > "\uffff" else json.dumps(letter)[1:-1] for letter in text)
+    if not text.isprintable():
+        # As messages show it, too: what cannot be printed is escaped there.
+        letters = (letter if letter.isprintable() or letter > "\uffff" else json.dumps(letter)[1:-1] for letter in text)
+        text = "".join(letters)
     return f"{path}={text}"
 
 

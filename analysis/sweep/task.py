@@ -231,6 +231,7 @@ class _Desk:
         """Return the scenario of a point, ready to run and its engine chosen; that of the last task is kept."""
         changes = Inputs().with_digests(overrides)
         if self.last is None or self.last[0] != changes:
+            sim.drop_workspaces()
             self.last = changes, sim.with_engine(sim.prepare(self.template.scenario(overrides)), replications)
         return self.last[1]
 

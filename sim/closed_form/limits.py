@@ -347,13 +347,22 @@ def _starved(prepared: Prepared, job: PreparedJob, life: float, repair: float) -
     ages = (length * (np.arange(8) + 0.5) / 8).tolist()
     means = [repair if prepared.stationary else min(repair, age) for age in ages]
     ready = [int(surplus - idle * math.exp(-age / life)) for age in ages]
-    share = sum(map(starved, means, ready)) / len(ages)
+    share = _mean_or_bound(starved, means, ready)
     if share > TOO_MUCH:
         yield (
             f"recovery '{recovery.use}' takes nodes from {' and '.join(named)} alone: {idle:,} of the {surplus:,} "
             f"{what} that a job can spare are idle and get there only by a repair of their own, so that the job waits "
             f"{_percent(share)} of the time"
         )
+
+
+def _mean_or_bound(starved: Callable[[float, int], float], means: Sequence[float], ready: Sequence[int]) -> float:
+    """Return the mean share of time without nodes over moments [-]; a bound of it, from their worst, if that is small.
+
+    At each moment repairs have a mean [s], and some nodes are ready.
+    """
+    bound = starved(max(means), min(ready))
+    return bound if bound <= TOO_MUCH else sum(map(starved, means, ready)) / len(means)
 
 
 def _life_of_units(prepared: Prepared, takers: Sequence[FailureSource], repair: float, part: float) -> float:

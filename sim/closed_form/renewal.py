@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -69,7 +70,7 @@ class Unknown:
         edges = _edges([race for race in races if race is not None])
         self._steps = np.diff(edges)
         middles = edges[:-1] + self._steps / 2
-        each_once = {race: _survival(race, middles) for race in races if race is not None}
+        each_once = {race: _survival(race, middles) for race in dict.fromkeys(races) if race is not None}
         self._unknown = [None if race is None else each_once[race] for race in races]
         detected: FloatArray = np.zeros(len(middles))
         for unknown, share in zip(self._unknown, shares, strict=True):
@@ -331,15 +332,15 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
 
 def _size(prepared: Prepared, job: PreparedJob) -> _SizeTerms | None:
     """Return the recoveries of a job from all its causes; ``None`` where one has none that is described."""
-    recovery = prepared.recovery
-    rates = [FailureRates.of(prepared).rate(source, job.nodes) for source in prepared.sources]
+    returns, failure_rates = functools.cache(prepared.recovery.returns), FailureRates.of(prepared)
+    rates = [failure_rates.rate(source, job.nodes) for source in prepared.sources]
     total = sum(rates)
     # Without any failure there is nothing to recover from; but whether there could be is asked all the same.
     shares = [rate / total if total > 0 else 1 / len(rates) for rate in rates]
     recoveries = []
     for cause, (source, share) in enumerate(zip(prepared.sources, shares, strict=True)):
         takes = 1 if takes_nodes(source) else 0
-        backs = recovery.returns(ExpectedFailure(source.fault, job.gpus, job.nodes, takes))
+        backs = returns(ExpectedFailure(source.fault, job.gpus, job.nodes, takes))
         if backs is None:
             return None
         if share > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -417,6 +418,7 @@ class Starvation(NamedTuple):
     detection: float
 
 
+@functools.lru_cache(maxsize=1024)
 def starvation(
     life: float,
     repair: float,
@@ -552,6 +554,7 @@ class _States(NamedTuple):
     coming: FloatArray
 
 
+@functools.lru_cache(maxsize=64)
 def _states(required: int, spares: int, standby: int) -> _States:
     """Return the states that can be reached: hot spares go first and return first."""
     rows = [

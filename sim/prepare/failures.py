@@ -16,6 +16,7 @@ from ettrick.sim.failures.parts import Bundle, of_node
 from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, FailureSource
 from ettrick.sim.policies.detection.race import DetectionRace
 from ettrick.sim.policies.repair import Simple
+from ettrick.sim.prepare.placement import LruCache
 from ettrick.sim.records import LogError
 from ettrick.sim.scenario.fields import PathError, RuleError
 from ettrick.sim.scenario.laws import Exponential
@@ -267,9 +268,18 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureS
 
 
 def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyRepair | None) -> list[FailureSource]:
-    """Return the runtime sources of an entry that is no log."""
-    gpus = counts["gpu"] // counts["node"]
-    return [cause.build(counts, jobs) for cause in causes_of(choice, stated, gpus)]
+    """Return the runtime sources of an entry that is no log; those of points of a study, made last, are kept."""
+
+    def make() -> list[FailureSource]:
+        gpus = counts["gpu"] // counts["node"]
+        return [cause.build(counts, jobs) for cause in causes_of(choice, stated, gpus)]
+
+    # Of a repair they depend on no time.
+    repair = None if stated is None else (stated.is_stated, stated.single_time is None)
+    return _BUILT.get((repr(choice), tuple(counts.items()), jobs, repair), make)
+
+
+_BUILT: LruCache[list[FailureSource]] = LruCache(64)
 
 
 def _thin(sources: list[FailureSource], origins: list[int]) -> list[FailureSource]:

@@ -61,7 +61,7 @@ class DetectorDraw(NamedTuple):
         return self.observer.coverage >= 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DetectionRace:
     """Time from a fault to the moment when somebody notices it.
 
@@ -137,7 +137,7 @@ class DetectionRace:
         """Probability that no observer covers a fault [-]."""
         return math.prod(1 - contender.observer.coverage for contender in self.contenders)
 
-    @property
+    @functools.cached_property
     def mean_value(self) -> float:
         """Mean time until a fault is noticed, of those that are [s]; infinite if none ever is.
 
