@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # One row per layer, lowest first: packages and modules. Those of a row do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy"),
+    ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy", "sim.cache"),
     ("sim.yamlfile", "sim.steps", "sim.formulas"),
     ("sim.records",),
     ("sim.moments",),
@@ -45,6 +45,7 @@ OPEN_TO_ANALYSIS = {
     "sim.formulas",
     "sim.steps",
     "sim.units",
+    "sim.cache",
     "sim.plugins",
     "sim.catalog",
     # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
@@ -57,15 +58,15 @@ OPEN_TO_ANALYSIS = {
 
 # Where a package may be imported at all (a module or a folder) ...
 CONFINED = {
-    "simpy": "sim.engine.kernel",
-    "numba": "sim.compiled.machine",
-    "networkx": "sim.cluster",
-    "matplotlib": "analysis.page.charts",
-    "typer": "cli",
-    "distributed": "analysis.sweep.workers",
-    "duckdb": "analysis.sweep.results",
-    "optuna": "analysis.optimize.search",
-    "pptx": "analysis.page.formats",
+    "simpy": ("sim.engine.kernel",),
+    "numba": ("sim.compiled.machine", "sim.engine.native"),
+    "networkx": ("sim.cluster",),
+    "matplotlib": ("analysis.page.charts",),
+    "typer": ("cli",),
+    "distributed": ("analysis.sweep.workers",),
+    "duckdb": ("analysis.sweep.results",),
+    "optuna": ("analysis.optimize.search",),
+    "pptx": ("analysis.page.formats",),
 }
 
 # ... and what costs too much start-up time to be imported outside a function.
@@ -186,12 +187,9 @@ def violations(module: str, source: str, public: set[str]) -> list[str]:
                 faults.append(place + fault)
         elif package == "tests":
             faults.append(place + "the program does not import its tests")
-        if (
-            package in CONFINED
-            and CONFINED[package] not in (component(module), module)
-            and not within(module, CONFINED[package])
-        ):
-            faults.append(place + f"{package} belongs to {CONFINED[package]} alone")
+        homes = CONFINED.get(package, (module,))
+        if not any(home in (component(module), module) or within(module, home) for home in homes):
+            faults.append(place + f"{package} belongs to {' and '.join(homes)} alone")
         if package in LAZY and not (deferred or typing_only):
             faults.append(place + f"{package} is imported inside functions only: it slows every start")
     if component(module) == "analysis":

@@ -20,7 +20,7 @@ from ettrick.analysis.metrics import is_exact
 from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.analysis.statistics.differences import ControlVariates
 from ettrick.analysis.study.inputs import Inputs, names_files
-from ettrick.sim import plugins, units
+from ettrick.sim import cache, plugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -129,7 +129,7 @@ def model_digest(packages: tuple[str, ...] = ()) -> str:
         Those that bring strategies of the scenario.
     """
     source, plugin_source = (
-        source_digest(Path(units.__file__).parent, Path(__file__).parents[1]),
+        source_digest(Path(cache.__file__).parent, Path(__file__).parents[1]),
         plugins.digest(packages),
     )
     return (
@@ -140,14 +140,8 @@ def model_digest(packages: tuple[str, ...] = ()) -> str:
 def source_digest(simulator: Path, package: Path) -> str:
     """Return a digest of the simulator in a folder, of what makes records in another, and of the versions of both."""
     versions = [metadata.version(name) for name in ("ettrick", "numpy")]
-    digest = hashlib.blake2b(json.dumps(versions).encode(), digest_size=16)
-    paths = (path for path in simulator.rglob("*") if path.suffix in (".py", ".yaml", ".csv"))
-    files = [(simulator, path) for path in sorted(paths) if "_data" not in path.relative_to(simulator).parts]
-    for folder, path in [*files, *((package, package / name) for name in MAKERS)]:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
+    sources = [*versions, cache.source_digest(simulator), cache.files_digest(package, MAKERS)]
+    return hashlib.blake2b(json.dumps(sources).encode(), digest_size=16).hexdigest()
 
 
 def key_of(context: Context, changes: Sequence[str], first: int, count: int) -> str:

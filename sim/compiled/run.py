@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ettrick.sim import rng
+from ettrick.sim import cache, rng
 from ettrick.sim.compiled import state
 from ettrick.sim.compiled.lowering import VISITS, Lowered, uncovered
 from ettrick.sim.engine.ledger import BUCKETS, check_sum
@@ -111,7 +111,7 @@ def is_cached() -> bool:
 
 def cache_folder() -> Path:
     """Return where machine code of this version of the loop is kept: one folder for each state of its source."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ettrick" / f"compiled-{_digest()}"
+    return cache.cache_folder() / f"compiled-{_digest()}"
 
 
 @functools.cache

@@ -1,9 +1,7 @@
 """A replica request by request: admission, chunked prefill, decoding, eviction; times to first token and per token.
 
-An iteration reads up to `chunk` tokens of prompts and makes one token for every sequence that is being decoded; both
-take the times of :mod:`ettrick.sim.steps.serving`. While no prompt waits, nothing is decided until a sequence ends, a
-request arrives or room runs out, and the iterations until then are one sum: the time of a step is affine in the tokens
-of context, which grow by the same number in each.
+Reading and decoding take the times of :mod:`ettrick.sim.steps.serving`; :mod:`ettrick.sim.engine.iterations` has the
+loop.
 """
 
 from __future__ import annotations
@@ -12,17 +10,15 @@ import contextlib
 import hashlib
 import json
 import math
-import os
-from collections import deque
 from dataclasses import dataclass, replace
-from functools import cache
-from heapq import heappop, heappush
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick.sim.cache import cache_folder, keep, simulator_digest
+from ettrick.sim.engine import native
+from ettrick.sim.engine.iterations import ReplayColumns, ReplayState, serve
 from ettrick.sim.steps.serving import cache_room, decode, least_prefill, prefill
 
 if TYPE_CHECKING:
@@ -49,6 +45,33 @@ class Request(NamedTuple):
     arrival: float
     input: int
     output: int
+
+
+class RequestTable(NamedTuple):
+    """Requests in the order of their arrival, as columns; arrays of shape (requests,).
+
+    Parameters
+    ----------
+    arrival
+        As in the requests [s].
+    input, output
+        As in the requests [-].
+    """
+
+    arrival: NDArray[np.float64]
+    input: NDArray[np.int64]
+    output: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, requests: Iterable[Request]) -> RequestTable:
+        """Return requests as columns."""
+        arrival, prompt, answer = tuple(zip(*requests, strict=True)) or ((), (), ())
+        return cls(np.array(arrival, np.float64), np.array(prompt, np.int64), np.array(answer, np.int64))
+
+    @property
+    def prompts(self) -> RequestTable:
+        """The same as replicas see them that only read prompts: with answers of one token."""
+        return self._replace(output=np.ones_like(self.output))
 
 
 @dataclass(frozen=True)
@@ -121,7 +144,7 @@ class RequestError(ValueError):
     """A request that no replica of this kind can serve."""
 
 
-def replay(replica: Replica, requests: Iterable[Request], longest: int = 0, hit: float = 0.0) -> Served:
+def replay(replica: Replica, requests: RequestTable | Iterable[Request], longest: int = 0, hit: float = 0.0) -> Served:
     """Serve requests first come, first served by one replica.
 
     Parameters
@@ -138,11 +161,59 @@ def replay(replica: Replica, requests: Iterable[Request], longest: int = 0, hit:
     RequestError
         If arrivals are not in order, a request has no token, or one alone exceeds the room for keys and values.
     """
-    loop = _Eager if replica.engine.is_eager else _Loop
-    return loop(replica, list(requests), longest, hit).run()
+    table = requests if isinstance(requests, RequestTable) else RequestTable.of(requests)
+    state, need = _state(replica, table, longest, hit)
+    count, most = state.count, min(state.seats, state.count)
+    floats = np.full((_FLOATS, max(count, most) + 1), np.nan)
+    floats[0, : count + 1] = [*table.arrival, math.inf]
+    floats[_FLOATS - 1, 0] = 0.0
+    ints = np.zeros((len(ReplayColumns._fields) - _FLOATS, floats.shape[1]), np.int64)
+    ints[:3, :count] = need, table.input, table.output
+    captured = replace(replica, engine=replace(replica.engine, is_eager=False))
+    state, first, last = _serve(captured, state, floats, ints)
+    return Served(
+        table.arrival,
+        table.output.astype(np.float64),
+        first[:count],
+        np.maximum(first, last)[:count],  # of one token the last is the first, which later stages still make
+        state.evictions,
+        state.busy,
+        state.sequence_seconds,
+    )
 
 
-def room_and_needs(replica: Replica, requests: Sequence[Request], longest: int) -> tuple[float, list[int]]:
+_FLOATS = ReplayColumns._fields.index("need")
+"""Columns of a replay that are no integers; the last one is that of empty steps [-]."""
+
+_MANY = 5000
+"""Requests for which machine code is worth its start [-]."""
+
+
+def _serve(
+    replica: Replica, state: ReplayState, floats: NDArray[np.float64], ints: NDArray[np.int64]
+) -> tuple[ReplayState, NDArray[np.float64], NDArray[np.float64]]:
+    """Return the state after all requests, and their first and last tokens [s]; by machine code where it is at hand."""
+
+    def empty(batch: int) -> float:
+        return float(decode(replica, float(batch), 0.0).total)
+
+    code = native.machine_code() if state.count >= _MANY else None
+    if code is None:
+        columns = ReplayColumns(*floats.tolist(), *ints.tolist())._replace(end=[])
+        serve(state, columns)
+        while math.isnan(columns.empty[state.batch]):
+            columns.empty[state.batch] = empty(state.batch)
+            serve(state, columns)
+        return state, np.array(columns.first), np.array(columns.last)
+    record = native.record_of(state)
+    code(record, floats, ints)
+    while math.isnan(floats[-1, record["batch"][0]]):
+        floats[-1, record["batch"][0]] = empty(record["batch"][0])
+        code(record, floats, ints)
+    return ReplayState(*record[0].item()), floats[1], floats[2]
+
+
+def room_and_needs(replica: Replica, requests: RequestTable, longest: int) -> tuple[float, NDArray[np.int64]]:
     """Return the tokens of context that fit, and those that each request needs before it ends, or reserves [-].
 
     Raises
@@ -153,228 +224,60 @@ def room_and_needs(replica: Replica, requests: Sequence[Request], longest: int) 
     token_bytes = float(replica.cache_bytes(1.0))
     room = replica.data * cache_room(replica) / token_bytes if token_bytes else math.inf
     least = longest if replica.engine.admission == "reserve" else 0
-    needs = [request.input + max(least, request.output) for request in requests]
-    before = -math.inf
-    for index, request in enumerate(requests):
-        if request.arrival < before:
-            message = f"request {index + 1} arrives at {request.arrival} s, before the one above it: sort them by time"
+    arrival, prompt, answer = requests
+    needs = prompt + np.maximum(answer, least)
+    is_early = np.append(False, arrival[1:] < arrival[:-1])
+    is_empty = (prompt < 1) | (answer < 1)
+    for row in np.flatnonzero(is_early | is_empty | (needs > room))[:1]:
+        if is_early[row]:
+            message = f"request {row + 1} arrives at {arrival[row]} s, before the one above it: sort them by time"
             raise RequestError(message)
-        before = request.arrival
-        if request.input < 1 or request.output < 1:
-            raise RequestError(f"request {index + 1} has no token to read, or none to make")
-        if needs[index] > room:
-            raise RequestError(f"request {index + 1} needs room for {needs[index]:,} tokens; there is {room:,.0f}")
+        if is_empty[row]:
+            raise RequestError(f"request {row + 1} has no token to read, or none to make")
+        raise RequestError(f"request {row + 1} needs room for {needs[row]:,} tokens; there is {room:,.0f}")
     return room, needs
 
 
-class _Loop:
-    """State between two iterations."""
-
-    def __init__(self, replica: Replica, requests: list[Request], longest: int, hit: float = 0.0) -> None:
-        self.requests = requests
-        engine, data = replica.engine, replica.data
-        self.chunk = engine.chunk * data
-        self.seats = engine.sequences * data
-        self.reserves = engine.admission == "reserve"
-        self.room, self.needs = room_and_needs(replica, requests, longest)
-        """Tokens of context that fit, and those that each request needs before it ends, or reserves [-]."""
-        self.replica = replica
-        self.empty: dict[int, float] = {}
-        """Time of a decode step by batch, without any context [s]."""
-        many = float(replica.pipeline)  # so that no stage waits
-        step = float(decode(replica, many, 1e6).total - decode(replica, many, 0.0).total)
-        self.per_token = step / (many * float(replica.shape.attended(1e6)))
-        """The time that a token of context adds to a step [s]."""
-        self.is_bent = bool(replica.shape.windowed or replica.shape.recurrent)
-        """Whether not all of a context is looked at."""
-        small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))
-        self.square = (large - 2 * small) / 2e6
-        self.linear = small / 1000 - 1000 * self.square
-        self.least = least_prefill(replica)
-        count = len(requests)
-        self.first = np.full(count, np.nan)
-        self.last = np.full(count, np.nan)
-        self.now = 0.0
-        self.iteration = 0
-        self.waiting: deque[int] = deque()
-        self.read = 0
-        """Tokens of the first waiting prompt that have been read."""
-        self.made = [0] * count
-        """Tokens that a request had when it was evicted."""
-        self.ends: list[tuple[int, int]] = []
-        """Heap of the sequences that are decoded: iteration after which they end, and request."""
-        self.context = 0
-        self.reserved = 0
-        self.entered: dict[int, int] = {}
-        """Sequences that are decoded, oldest first, and the iteration in which their prompt was read."""
-        self.evictions = 0
-        self.busy = self.sequence_seconds = 0.0
-
-    def run(self) -> Served:
-        """Serve all."""
-        arrivals, ends, waiting = [*(request.arrival for request in self.requests), math.inf], self.ends, self.waiting
-        coming, count = 0, len(self.requests)
-        while coming < count or waiting or ends:
-            if not waiting and not ends:
-                self.now = max(self.now, arrivals[coming])
-            while arrivals[coming] <= self.now:
-                waiting.append(coming)
-                coming += 1
-            parts = self._admit() if waiting else []
-            if parts or not ends:
-                self._mixed(parts)
-            else:
-                self._decode(arrivals[coming])
-        return Served(
-            np.array(arrivals[:-1]),
-            np.array([float(request.output) for request in self.requests]),
-            self.first,
-            self.last,
-            self.evictions,
-            self.busy,
-            self.sequence_seconds,
-        )
-
-    def _admit(self) -> list[tuple[int, int, int]]:
-        """Return what the next iteration reads of prompts: request, first token and the one after the last."""
-        parts: list[tuple[int, int, int]] = []
-        budget = self.chunk - len(self.ends)
-        while self.waiting and budget > 0:
-            index = self.waiting[0]
-            request = self.requests[index]
-            prompt = request.input + self.made[index]
-            if not self.read:
-                demand = self.reserved + self.needs[index] if self.reserves else self.context + prompt
-                if len(self.ends) + len(parts) >= self.seats or demand > self.room:
-                    break
-                self.reserved += self.needs[index]
-                self.context += prompt
-            stop = min(prompt, self.read + budget)
-            parts.append((index, self.read, stop))
-            budget -= stop - self.read
-            self.read = stop
-            if stop < prompt:
-                break
-            self.waiting.popleft()
-            self.read = 0
-        return parts
-
-    def _mixed(self, parts: list[tuple[int, int, int]]) -> None:
-        """Do one iteration that reads prompts."""
-        # As in the closed form, ranks of data-parallel attention read at the same time, and share the work evenly.
-        # Stages of a pipeline work on other sequences meanwhile; the last ones are still to come for what was read.
-        work = sum(self.linear * (stop - start) + self.square * (stop**2 - start**2) for _, start, stop in parts)
-        seconds = work / self.replica.data / self.replica.pipeline
-        passing = seconds * (self.replica.pipeline - 1)
-        batch = len(self.ends)
-        seconds = seconds + self._step(batch, self.context) if batch else max(seconds, self.least)
-        self._pass(seconds, 1, batch)
-        for index, _, stop in parts:
-            request = self.requests[index]
-            if stop < request.input + self.made[index]:
-                continue
-            if not self.made[index]:
-                self.first[index] = self.now + passing
-            left = request.output - self.made[index] - 1
-            if left <= 0:
-                self._leave(index, request.input + self.made[index])
-            else:
-                self.entered[index] = self.iteration
-                heappush(self.ends, (self.iteration + left, index))
-        self._finish()
-
-    def _decode(self, arrival: float) -> None:
-        """Do iterations until a sequence ends, somebody arrives or room runs out."""
-        batch = len(self.ends)
-        steps = most = self.ends[0][0] - self.iteration
-        if not self.reserves:
-            fitting = int((self.room - self.context) // batch)
-            if fitting < 1:
-                self._evict()
-                return
-            steps = min(steps, fitting)
-        first_step = self._step(batch, self.context)
-        growth = self._step(batch, self.context + batch) - first_step
-        if self.now + steps * first_step + growth * steps * (steps - 1) / 2 > arrival:
-            # Smallest k with k t + g k (k - 1) / 2 >= what is left.
-            left = max(arrival - self.now, 0.0)
-            if growth > 0:
-                linear = first_step - growth / 2
-                root = (math.sqrt(linear * linear + 2 * growth * left) - linear) / growth
-            else:
-                root = left / first_step
-            steps = min(steps, max(1, math.ceil(root * (1 - 1e-12))))
-        self._pass(steps * first_step + growth * steps * (steps - 1) / 2, steps, batch)
-        if steps == most:
-            self._finish()
-
-    def _step(self, batch: int, context: int) -> float:
-        """Return the time of a decode step [s]."""
-        base = self.empty.get(batch)
-        if base is None:
-            base = self.empty[batch] = float(decode(self.replica, float(batch), 0.0).total)
-        if self.is_bent:
-            return base + self.per_token * batch * float(self.replica.shape.attended(context / batch))
-        return base + self.per_token * context
-
-    def _pass(self, seconds: float, steps: int, batch: int) -> None:
-        self.now += seconds
-        self.busy += seconds
-        self.sequence_seconds += seconds * batch
-        self.iteration += steps
-        self.context += steps * batch
-
-    def _finish(self) -> None:
-        """Let sequences go whose last token was made."""
-        ends = self.ends
-        while ends and ends[0][0] <= self.iteration:
-            _, index = heappop(ends)
-            del self.entered[index]
-            request = self.requests[index]
-            self._leave(index, request.input + request.output - 1)
-
-    def _leave(self, index: int, tokens: int) -> None:
-        self.last[index] = max(self.now, self.first[index])
-        self.context -= tokens
-        self.reserved -= self.needs[index]
-
-    def _evict(self) -> None:
-        """Take the room of the sequence that came last; its prompt and tokens will be read again."""
-        index = next(reversed(self.entered))
-        request = self.requests[index]
-        tokens = self.made[index] + 1 + self.iteration - self.entered.pop(index)
-        self.ends[:] = sorted(entry for entry in self.ends if entry[1] != index)
-        self.context -= request.input + tokens - 1
-        self.reserved -= self.needs[index]
-        self.made[index] = tokens
-        if self.read:
-            # The prompt that is half read goes on after it.
-            half = self.waiting[0]
-            self.context -= self.requests[half].input + self.made[half]
-            self.reserved -= self.needs[half]
-            self.read = 0
-        self.waiting.appendleft(index)
-        self.evictions += 1
+def _state(replica: Replica, requests: RequestTable, longest: int, hit: float) -> tuple[ReplayState, NDArray[np.int64]]:
+    """Return the state before the first request, and the tokens that each needs before it ends, or reserves [-]."""
+    engine, shape = replica.engine, replica.shape
+    captured = replace(replica, engine=replace(engine, is_eager=False))
+    room, need = room_and_needs(replica, requests, longest)
+    many = float(replica.pipeline)  # so that no stage waits
+    step = float(decode(captured, many, 1e6).total - decode(captured, many, 0.0).total)
+    small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))
+    square = (large - 2 * small) / 2e6
+    floor, host = 0.0, 0.0
+    if engine.is_eager:
+        floor = float(decode(replica, 0.0, 0.0).total)
+        host = float(decode(replica, 1.0, 0.0).host) / replica.pipeline
+    state = ReplayState(
+        count=len(requests.arrival),
+        chunk=engine.chunk * replica.data,
+        seats=engine.sequences * replica.data,
+        reserves=engine.admission == "reserve",
+        data=replica.data,
+        pipeline=replica.pipeline,
+        room=room,
+        per_token=step / (many * float(shape.attended(1e6))),
+        is_bent=bool(shape.windowed or shape.recurrent),
+        layers=float(shape.layers),
+        full=float(shape.layers - shape.windowed - shape.recurrent),
+        windowed=float(shape.windowed),
+        window=float(shape.window),
+        linear=small / 1000 - 1000 * square,
+        square=square,
+        least=least_prefill(replica),
+        floor=floor,
+        host=host,
+    )
+    return state, need
 
 
-class _Eager(_Loop):
-    """The same where the host launches every kernel: a step takes no less than that, whatever its context."""
+# Replays depend on the service alone: their outcome stays on the disk.
 
-    def __init__(self, replica: Replica, requests: list[Request], longest: int, hit: float = 0.0) -> None:
-        captured = replace(replica.engine, is_eager=False)
-        super().__init__(replace(replica, engine=captured), requests, longest, hit)
-        self.least = least_prefill(replica)
-        self.floor, self.host = float(decode(replica, 0.0, 0.0).total), float(decode(replica, 1.0, 0.0).host)
-        self.host /= replica.pipeline
-
-    def _step(self, batch: int, context: int) -> float:
-        return max(super()._step(batch, context), self.floor + batch * self.host)
-
-
-# Replays take seconds and depend on the service alone: their outcome stays on the disk.
-
-_FILES = 256
-"""Such curves on the disk at most, some hundred bytes each [-]."""
+_REPAYS = 2
+"""Services with replays on the disk at least: for as long as those of three take, machine code is made [-]."""
 
 _Point = tuple[float, float, float]
 
@@ -390,33 +293,16 @@ def cached_curve(content: bytes, loads: Sequence[float], make: Callable[[], Iter
         The loads of the curve.
     make
         The replays, of some seconds.
-
-    Notes
-    -----
-    Files may be deleted at any time; where no file can be written or read, the curve is made anew.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ettrick" / "replays"
-    file = folder / f"{hashlib.blake2b(content + _made_by(), digest_size=16).hexdigest()}.json"
+    folder = cache_folder() / "replays"
+    made_by = f"{simulator_digest()} {np.__version__} {metadata.version('scipy')}"
+    file = folder / f"{hashlib.blake2b(content + made_by.encode(), digest_size=16).hexdigest()}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):
         curve = tuple((float(load), float(share), float(doubt)) for load, share, doubt in json.loads(file.read_bytes()))
         if tuple(load for load, *_ in curve) == tuple(loads):
             return curve
+    if len(list(folder.glob("*.json"))) >= _REPAYS:
+        native.make()
     curve = tuple(make())
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f"{file.stem}.{os.getpid()}"
-        part.write_text(json.dumps(curve), encoding="ascii")
-        part.replace(file)
-        for oldest in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)[:-_FILES]:
-            oldest.unlink()
+    keep(file, json.dumps(curve).encode())
     return curve
-
-
-@cache
-def _made_by() -> bytes:
-    """Return a digest of the simulator, and of the packages that it draws requests with."""
-    digest = hashlib.blake2b(" ".join(map(metadata.version, ("numpy", "scipy"))).encode())
-    paths = Path(__file__).parents[1].rglob("*")
-    for path in sorted(path for path in paths if path.suffix in (".py", ".yaml", ".csv")):
-        digest.update(path.read_bytes())
-    return digest.digest()

@@ -12,7 +12,7 @@ import numpy as np
 
 from ettrick.sim import catalog, records, rng
 from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, ServicePlan
-from ettrick.sim.engine.requests import Request, RequestError, cached_curve, replay, room_and_needs
+from ettrick.sim.engine.requests import Request, RequestError, RequestTable, cached_curve, replay, room_and_needs
 from ettrick.sim.engine.result import window_width
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.moments import TimestampParser
@@ -348,15 +348,15 @@ class PreparedService:
         shares = np.arange(len(pmf)) / (len(pmf) - 1)
         return float(pmf @ np.minimum(shares * self.spec.replicas * self.capacity / self.rate, 1.0))
 
-    def asked_of_one(self, load: float) -> tuple[Request, ...]:
+    def asked_of_one(self, load: float) -> RequestTable:
         """Return the requests of one replica at a load [-]."""
         replicas = self.spec.in_turn
         if self.trace:
-            scale = self.rate / (replicas * self.carried * load)
-            return tuple(request._replace(arrival=request.arrival * scale) for request in self.trace[::replicas])
+            table, scale = RequestTable.of(self.trace[::replicas]), self.rate / (replicas * self.carried * load)
+            return table._replace(arrival=table.arrival * scale)
         _, prompts, answers = self.spec.demand.by_law
-        drawn, rate = _drawn(self.seed, self.spec.name, replicas, prompts, answers), load * self.carried
-        return tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
+        table = _drawn(self.seed, self.spec.name, replicas, prompts, answers)
+        return table._replace(arrival=table.arrival / (load * self.carried))
 
     def replayed(self, load: float) -> Served:
         """Return requests of one replica, served one by one, at a load [-]: another one stretches time.
@@ -373,7 +373,7 @@ class PreparedService:
             return served
         # One reader has another share of the same requests: in the same order, with time stretched to its own rate.
         scale = float(pools.reading / pools.decoding)
-        prompts = [request._replace(arrival=request.arrival * scale, output=1) for request in requests]
+        prompts = requests.prompts._replace(arrival=requests.arrival * scale)
         read = replay(pools.readers, prompts, hit=self.spec.hit).ttft + float(handover(pools, self.mean_request))
         return replace(served, first=served.first + read, last=served.last + read)
 
@@ -464,7 +464,7 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(seed: int, name: str, replicas: int, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
+def _drawn(seed: int, name: str, replicas: int, input_: Lengths, output: Lengths) -> RequestTable:
     """Return the requests of one of some replicas that get Poisson arrivals in turn, one a second, log-normal lengths.
 
     So gaps are the sums of as many exponential ones (Erlang).
@@ -474,13 +474,13 @@ def _drawn(seed: int, name: str, replicas: int, input_: Lengths, output: Lengths
     def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         return rng.uniform(rng.stream(seed, 0, "requests", name, purpose), range(_REPLAYED))
 
-    def lengths(law: Lengths, purpose: str) -> list[int]:
+    def lengths(law: Lengths, purpose: str) -> NDArray[np.int64]:
         sigma = math.sqrt(math.log1p(law.cv**2))
         drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
-        return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
+        return np.maximum(np.rint(drawn), 1).astype(np.int64)
 
-    arrivals = (np.cumsum(gammaincinv(replicas, uniform("arrival"))) / replicas).tolist()
-    return list(zip(arrivals, lengths(input_, "input"), lengths(output, "output"), strict=True))
+    arrivals = np.cumsum(gammaincinv(replicas, uniform("arrival"))) / replicas
+    return RequestTable(arrivals, lengths(input_, "input"), lengths(output, "output"))
 
 
 _last: tuple[Prepared, tuple[PreparedService, ...]] | None = None
@@ -889,7 +889,7 @@ def _check_room(service: PreparedService, path: Keys) -> None:
     try:
         room_and_needs(service.replica, requests, service.spec.batch.longest)
         if pools is not None:
-            room_and_needs(pools.readers, [request._replace(output=1) for request in requests], 0)
+            room_and_needs(pools.readers, requests.prompts, 0)
     except RequestError as error:
         key = "file" if service.trace else "input"
         rule = f"{error} for keys and values; shorter requests, more tensor ranks or kv: fp8 would help"

@@ -6,13 +6,17 @@ import csv
 import dataclasses
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ettrick.sim.engine.requests import Request, RequestError, Served, _Loop, replay
+from ettrick.sim.engine import iterations, native
+from ettrick.sim.engine import requests as engine_requests
+from ettrick.sim.engine.iterations import ReplayColumns, ReplayState
+from ettrick.sim.engine.requests import Request, RequestError, replay
 from ettrick.sim.formulas.queues import mean_wait
 from ettrick.sim.steps.serving import (
     Replica,
@@ -28,6 +32,9 @@ from ettrick.sim.steps.serving import (
 from tests.cases import cases
 from tests.pace import SEED, some
 from tests.unit.test_serving_step import replica, without_overheads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def with_engine(one: Replica, **changes: object) -> Replica:
@@ -244,14 +251,89 @@ def test_time_and_room_are_conserved(gaps: list[tuple[float, int, int]], engine:
     for gap, tokens, output in gaps:
         now += gap
         requests.append(Request(now, tokens, output))
-    loop = _Loop(one, requests, 0)
-    served: Served = loop.run()
+    states = list[ReplayState]()
+
+    def serve(state: ReplayState, columns: ReplayColumns) -> None:
+        states.append(state)
+        iterations.serve(state, columns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_requests, "serve", serve)
+        served = replay(one, requests)
     assert (served.first >= served.arrival).all()
     assert (served.last >= served.first).all()
-    assert loop.context == 0
-    assert loop.reserved == 0
+    assert states[-1].context == 0
+    assert states[-1].reserved == 0
     if not served.evictions:
         assert served.sequence_seconds == pytest.approx(float((served.last - served.first).sum()), rel=1e-9, abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def machine_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[native.Code]:
+    """Return the compiled loop, made in a cache of its own and read from its file."""
+    pytest.importorskip("numba")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        native.machine_code.cache_clear()
+        native.make()
+        code = native.machine_code()
+        assert code is not None
+        yield code
+    native.machine_code.cache_clear()
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 0.5), st.integers(1, 3000), st.integers(1, 300)), min_size=1, max_size=60),
+    st.sampled_from(["llama3-70b", "deepseek-v3", "gpt-oss-120b"]),
+    st.sampled_from(["trt-llm", "vllm", "vllm-eager"]),
+    st.floats(3.6, 5),
+    st.sampled_from([(64, 1, 1, 0.0), (500, 2, 1, 0.5), (2048, 1, 2, 1.0)]),
+)
+def test_machine_code_serves_to_the_same_bits(
+    machine_code: native.Code,
+    gaps: list[tuple[float, int, int]],
+    model: str,
+    engine: str,
+    room: float,
+    layout: tuple[int, int, int, float],
+) -> None:
+    """Whatever the model, the engine, and the room for some thousand tokens or more: times, evictions and sums."""
+    chunk, data, pipeline, hit = layout
+    one = replica(model, "h200", engine, tensor=8, weights="fp8")
+    occupied, size = one.weight_bytes + one.engine.reserved, 10**room * float(one.cache_bytes(1.0))
+    is_of_free = one.engine.is_of_free
+    memory = size / (one.chip.memory - occupied) if is_of_free else (size + occupied) / one.chip.memory
+    one = dataclasses.replace(with_engine(one, memory=memory, chunk=chunk), data=data, pipeline=pipeline)
+    now, requests = 0.0, []
+    for gap, tokens, output in gaps:
+        now += gap
+        requests.append(Request(now, tokens, output))
+    outcomes = []
+    for code, least in ((None, 5000), (machine_code, 0)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "machine_code", lambda code=code: code)
+            patch.setattr(engine_requests, "_MANY", least)
+            served = replay(one, requests, longest=200, hit=hit)
+        outcomes.append({name: np.asarray(value).tolist() for name, value in dataclasses.asdict(served).items()})
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.usefixtures("machine_code")
+def test_damaged_machine_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is cut off or empty is as none, and is made anew."""
+    file = native._file()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    copy = native._file()
+    assert copy != file
+    copy.parent.mkdir(parents=True)
+    for content in (b"", b"\n", file.read_bytes()[:-1]):
+        copy.write_bytes(content)
+        native.machine_code.cache_clear()
+        assert native.machine_code() is None
+    copy.write_bytes(file.read_bytes())
+    native.machine_code.cache_clear()
+    assert native.machine_code() is not None
 
 
 @cases(

@@ -597,7 +597,9 @@ def test_a_replay_stays_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(services, "replay", replay)
     requests = importlib.import_module("ettrick.sim.engine.requests")
     monkeypatch.setattr(services, "cached_curve", requests.cached_curve)
-    monkeypatch.setattr(requests, "_FILES", 2)
+    makes = list[int]()
+    monkeypatch.setattr(requests.native, "make", lambda: makes.append(len(calls)))
+    monkeypatch.setattr(importlib.import_module("ettrick.sim.cache"), "MOST_FILES", 2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first, loads = curve(), len(services.LOADS)
     assert (curve(), len(calls)) == (first, loads)
@@ -607,6 +609,7 @@ def test_a_replay_stays_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert curve(batch={"longest": 4000})
     assert curve(batch={"longest": 5000})
     assert (len(calls), len(list(file.parent.iterdir()))) == (4 * loads, 2)
+    assert makes == [3 * loads], "the third service is worth machine code"
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert (curve(), len(calls)) == (first, 5 * loads)
