@@ -7,15 +7,16 @@ import io
 import json
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from ettrick import sim
 from ettrick.analysis.logs import pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ettrick.analysis.logs.events import History
@@ -126,6 +127,41 @@ def outages(faults: Sequence[Fault]) -> str:
     for fault in faults:
         writer.writerow([fault.node, fault.start, "" if math.isnan(fault.end) else fault.end, fault.cause])
     return text.getvalue()
+
+
+def simulated_jobs(
+    nodes: int, days: float, streams: Mapping[str, tuple[int, float, float, float]], scheduler: dict[str, Any],
+    seed: int,
+) -> list[dict[str, object]]:  # fmt: skip
+    """Return the jobs of a simulated cluster without failures of nodes, of which a tenth fails, for `sacct`.
+
+    A stream has GPUs of a job, submissions a day, and median [min] and sigma of the work.
+    """
+    entries = [
+        {
+            "name": stream, "arrivals": {"rate": f"{rate} per day"}, "gpus": gpus, "restart": "0 s",
+            "work": {"use": "lognormal", "median": f"{median} min", "sigma": sigma}, "limit": {"factor": 2},
+            "outcome": {"completed": 0.9, "failed": 0.1}, "checkpoint": {"save": "0 s"},
+        }
+        for stream, (gpus, rate, median, sigma) in streams.items()
+    ]  # fmt: skip
+    content = {
+        "name": "truth", "cluster": {"nodes": nodes, "gpus_per_node": 8}, "horizon": f"{days} d", "streams": entries,
+        "scheduler": scheduler, "failures": [], "detection": {"time": "0 s"}, "repair": {"time": "1 d"}, "seed": seed,
+        "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 s", "restore": "1 s"}]},
+        "recovery": {"use": "full-restart", "initialize": "0 s"},
+    }  # fmt: skip
+    attempts = sim.run(sim.prepare(sim.parse(content)), 0, keeps_log=True).attempts
+    states = {"completed": "COMPLETED", "failed": "FAILED", "timeout": "TIMEOUT"}
+    return [
+        {
+            "id": number, "user": "u1", "partition": "main", "state": states[attempt.state], "gpus": attempt.gpus,
+            "count": attempt.gpus // 8, "nodes": "", "submit": START + attempt.submit, "start": START + attempt.start,
+            "end": START + attempt.end, "limit": math.ceil(2 * (attempt.end - attempt.start) / 60),
+        }
+        for number, attempt in enumerate(attempts)
+        if attempt.state in states
+    ]  # fmt: skip
 
 
 def sacct(jobs: Sequence[dict[str, object]], zone: str = "UTC", delimiter: str = "|") -> str:

@@ -272,22 +272,16 @@ def _simulations(
 def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostSummary | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
     from ettrick.analysis.contest.precision import ReplicationsError
-    from ettrick.analysis.ratios import ratios
 
     goodputs: dict[str, Any] = {}
     for at, name in enumerate((write.SCENARIO, "replay.yaml")):
         try:
             prepared = sim.with_engine(sim.prepare(sim.load(folder / name)), COSTS)
             count = check.affordable(prepared, COSTS, FEWEST_COSTS)
-            results = []
-            for number in range(count):
-                results.append(sim.run(prepared, number))
-                progress(number + 1 + at * count, 2 * count)
+            goodputs[name] = _goodputs(prepared, count, at * count, progress)
         except (sim.ScenarioError, sim.WorkError, ReplicationsError):
             return None
         gpus = prepared.jobs[0].gpus
-        values = [ratios(prepared, result)["ettr"] for result in results]
-        goodputs[name] = [ratio.amount / ratio.base for ratio in values if ratio.base]
     model, outages = goodputs[write.SCENARIO], goodputs["replay.yaml"]
     if not model or not outages:
         return None
@@ -300,6 +294,25 @@ def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostSummar
         measured_in_time=training.goodput_in_time if training is not None else None, replications=len(model),
         lost_gpu_hours=(1 - mean) * gpus * 24 * document.days,
     )  # fmt: skip
+
+
+def _goodputs(prepared: sim.Prepared, count: int, done: int, progress: Progress) -> list[float]:
+    """Return the ETTR of each of some runs in which the job asked for nodes.
+
+    Where all outages are recorded and the first runs are the same, nothing is drawn: the others would be the same too.
+    """
+    from ettrick.analysis.ratios import ratios
+
+    is_recorded = all(source.recorded is not None for source in prepared.sources)
+    values: list[float] = []
+    for number in range(count):
+        if is_recorded and number >= FEWEST_COSTS and len(set(values)) == 1:
+            values.append(values[0])
+        else:
+            ratio = ratios(prepared, sim.run(prepared, number))["ettr"]
+            values += [ratio.amount / ratio.base] if ratio.base else []
+        progress(done + number + 1, 2 * count)
+    return values
 
 
 def _against_replay(cost: CostSummary | None) -> list[str]:

@@ -658,6 +658,7 @@ def backtest(
     The replay has the same jobs, so its interval is that of the paired differences of 20 batches of them. That of the
     fitted streams is for a single history: 95 % of those that the model makes are in it.
     """
+    progress(0, 1 + REPLICATIONS)
     batches = _replayed(fitted, load, folder)
     progress(1, 1 + REPLICATIONS)
     drawn = _drawn(load, folder, progress)

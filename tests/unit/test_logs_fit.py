@@ -26,6 +26,7 @@ from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.fit import _findings, _trend, fit, spells_of, spread
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import NoModelError, utc
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.results.fitted import CostSummary, LivesDocument
 from ettrick.analysis.results.models import Provenance
 from ettrick.analysis.study.load import first_look, load_study
@@ -843,6 +844,33 @@ def test_simulations_have_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert present(found.document.cost).replications == pipeline.FEWEST_COSTS
     assert (check.FEWEST, check.FEWEST) in shown
     assert shown[-1] == (2 * pipeline.FEWEST_COSTS, 2 * pipeline.FEWEST_COSTS)
+
+
+@cases(("law", "runs"), [({"use": "exponential", "mean": "5 min"}, 8), ("2 min", pipeline.FEWEST_COSTS)])
+def test_equal_runs_are_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, law: object, runs: int) -> None:
+    """Of recorded outages with nothing else that is drawn the first runs stand for all; with a law, each is made."""
+    log = tmp_path / "log.csv"
+    log.write_text("".join(["unit,start,end\n", *(f"{at},{4000 * at},{4000 * at + 600}\n" for at in range(1, 4))]))
+    content = {
+        "name": "recorded", "cluster": {"nodes": 4, "gpus_per_node": 8}, "horizon": "1 d", "detection": {"time": law},
+        "jobs": [{"name": "train", "gpus": 32, "step_time": "10 s"}], "repair": {"time": "1 d"},
+        "failures": [{"use": "replay", "file": str(log), "map": "number"}],
+        "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 s", "restore": "1 s"}]},
+        "recovery": {"use": "full-restart", "initialize": "1 min"},
+    }  # fmt: skip
+    prepared = sim.prepare(sim.parse(content))
+    whole = [ratios(prepared, sim.run(prepared, number))["ettr"] for number in range(8)]
+    made: list[int] = []
+    run = sim.run
+
+    def counted(prepared: sim.Prepared, number: int) -> sim.Result:
+        made.append(number)
+        return run(prepared, number)
+
+    monkeypatch.setattr(sim, "run", counted)
+    values = pipeline._goodputs(prepared, 8, 0, lambda _done, _total: None)
+    assert values == [ratio.amount / ratio.base for ratio in whole]
+    assert len(made) == runs
 
 
 @cases(("model", "replay"), [(0.02, 0.5), (0.99, 0.5)])

@@ -182,32 +182,8 @@ TRUTH = {"short": (8, 60.0, 80.0, 1.0), "wide": (64, 12.0, 240.0, 0.8)}
 
 
 def records(scheduler: dict[str, Any]) -> list[dict[str, object]]:
-    """Return the jobs of a simulated cluster as job records; a tenth fails, node names are left out."""
-    streams = [
-        {
-            "name": name, "arrivals": {"rate": f"{rate} per day"}, "gpus": gpus, "restart": "0 s",
-            "work": {"use": "lognormal", "median": f"{median} min", "sigma": sigma}, "limit": {"factor": 2},
-            "outcome": {"completed": 0.9, "failed": 0.1}, "checkpoint": {"save": "0 s"},
-        }
-        for name, (gpus, rate, median, sigma) in TRUTH.items()
-    ]  # fmt: skip
-    content = {
-        "name": "truth", "cluster": {"nodes": NODES, "gpus_per_node": 8}, "horizon": f"{LENGTH} d", "streams": streams,
-        "scheduler": scheduler, "failures": [], "detection": {"time": "0 s"}, "repair": {"time": "1 d"}, "seed": SEED,
-        "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 s", "restore": "1 s"}]},
-        "recovery": {"use": "full-restart", "initialize": "0 s"},
-    }  # fmt: skip
-    attempts = sim.run(sim.prepare(sim.parse(content)), 0, keeps_log=True).attempts
-    states = {"completed": "COMPLETED", "failed": "FAILED", "timeout": "TIMEOUT"}
-    return [
-        {
-            "id": at, "user": "u1", "partition": "main", "state": states[each.state], "gpus": each.gpus,
-            "count": each.gpus // 8, "nodes": "", "submit": START + each.submit, "start": START + each.start,
-            "end": START + each.end, "limit": math.ceil(2 * (each.end - each.start) / 60),
-        }
-        for at, each in enumerate(attempts)
-        if each.state in states
-    ]  # fmt: skip
+    """Return the job records of the truth; node names are left out."""
+    return log_writers.simulated_jobs(NODES, LENGTH, TRUTH, scheduler, SEED)
 
 
 def fitted(folder: Path, jobs: list[dict[str, object]], slurm: str = "") -> FitResult:
