@@ -563,8 +563,7 @@ def serve_queue(s: Scalars, now: float) -> bool:
         # Neighbours in rank sit on neighbouring nodes.
         nodes.take_many(s, s.missing, now)
         s.missing = 0
-        for rank in range(s.nodes_needed):
-            nodes.seat_node(s, s.rank_place[rank], s.picked[rank], now)
+        nodes.seat_picked(s, s.nodes_needed, now)
     if math.isnan(s.start):
         s.start = now
     s.mark_source, s.mark_slot, s.mark_round = s.sources, s.starts, 0

@@ -596,3 +596,12 @@ def test_arrays_that_are_too_small_are_made_larger() -> None:
     bench = Workspace(dataclasses.replace(prepared, expected_events=-1100.0))
     assert bench.run(0).events == sim.run(prepared, 0).events
     assert bench.scale > 1
+
+
+@given(st.lists(st.integers(0, 60), unique=True, max_size=40), st.integers(0, 3))
+def test_nodes_are_sorted(numbers: list[int], late: int) -> None:
+    """Nodes of any order come in rising order, and so do those of which all but the last few are."""
+    for nearly in (numbers, [*sorted(numbers[late:]), *numbers[:late]]):
+        mixed = list(nearly)
+        nodes.sort(mixed, len(mixed))
+        assert mixed == sorted(nearly)
