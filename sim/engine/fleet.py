@@ -25,7 +25,7 @@ from ettrick.sim.policies.scheduler.planner import Planner
 from ettrick.sim.policies.scheduler.queue import Quota
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -69,6 +69,7 @@ class ClusterQueue(Queue):
         self.admission = Admission(jobs, self.planner, pool_of, self.records)
         self.admission.run_pass = self._pass
         self.allocations = self.admission.allocations
+        self.plan = cast("Callable[[float], list[Holder]]", self.planner.plan)
         self.services: list[ReplicaPool] = []
         self.allocations.keeps = lambda holder, node, failure: self.services[holder.service].keep(holder, node, failure)
         self.stops = Stops(Runs(self.admission, self.services), self.services)
@@ -178,11 +179,11 @@ class ClusterQueue(Queue):
             self.allocations.report(now)
             if self.lends:
                 self._lend_spares(now)
-            starts = cast("list[Holder]", planner.plan(now))
+            starts = self.plan(now)
             for holder in starts:
                 self._start_holder(holder, now)
-            preemptions = cast("list[tuple[Holder, list[Holder]]]", planner.preemptions)
-            if not self.stops.preempt(preemptions, now) and not starts and planner.wake(now) > now:
+            has_stopped = bool(planner.preemptions) and self._preempt(now)
+            if not has_stopped and not starts and planner.wake(now) > now:
                 break
         reasons = planner.reason()
         if reasons.keys() != self.records.idle_for.keys() or len(reasons) > 1:
@@ -194,6 +195,10 @@ class ClusterQueue(Queue):
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
             self.kernel.at(wake, EventPriority.PASS, self._pass)
+
+    def _preempt(self, now: float) -> bool:
+        """Stop those whom the planner has named; return whether some have stopped at once."""
+        return self.stops.preempt(cast("list[tuple[Holder, list[Holder]]]", self.planner.preemptions), now)
 
     def _serve_services(self, now: float) -> None:
         """Give services nodes that have become free, before the queue gets them, and those that wait the spares."""
@@ -232,7 +237,7 @@ class ClusterQueue(Queue):
         for pool in self.reserves:
             free += pool.count * self.per_node
         room = self.allocations.largest_room() if stranded and not idle else idle
-        self.tally.level(now, free, self.admission.queued_gpus, self.planner.queued, room, stranded)
+        self.tally.level(now, free, self.admission.queued_gpus, self.planner.queue.queued, room, stranded)
 
     # --------------------------------------------------------------------------------------------------- close
 

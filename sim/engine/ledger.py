@@ -19,7 +19,6 @@ from ettrick.sim.engine.result import (
     DIRECT,
     HISTOGRAMS,
     IDLE,
-    JOB_SUM,
     JOB_SUMS,
     LEVELS,
     OUTCOMES,
@@ -244,20 +243,46 @@ def check_sum(total: float, capacity: float, what: str, scale: float = 0.0) -> N
 
 _GOOD_ETTR = 0.9
 
+_RUNNING, _COMPLETED = OUTCOMES.index("running"), OUTCOMES.index("completed")
 
-def _weighted(outcome: str, first_wait: float, waited: float, run: float, span: float) -> dict[str, float]:
-    """Return what a job that is over adds to the sums that weigh jobs; a wait of NaN is that of one never started."""
-    weighted = {"submitted": 1.0}
-    if first_wait != first_wait:
-        return weighted
-    weighted |= {"started": 1.0, "wait_first": first_wait}
-    if outcome not in ("running", "waiting"):
-        short, long = (max(1.0, (waited + run) / max(run, tau)) for tau in SLOWDOWN_TAUS)
-        weighted |= {"ended": 1.0, "wait_total": waited}
-        weighted |= {"bounded_slowdown": short, "bounded_slowdown_10min": long}
-    if outcome == "completed":
-        weighted |= {"completed": 1.0, "jct": span}
-    return weighted
+_BLOCK = 1 << 16
+"""Numbers that wait, at most, until they are added up: many rows at once cost a fraction of what each alone would."""
+
+
+def _columns(numbers: list[float], width: int) -> FloatArray:
+    """Take rows of so many numbers out of where they wait; return their columns, shape (width, n)."""
+    columns = np.fromiter(numbers, np.float64, len(numbers)).reshape(-1, width).T
+    numbers.clear()
+    return columns
+
+
+class KeyedSums:
+    """Sums of a `shape` by key; keys are in the order in which they were first seen."""
+
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+        self.rows: dict[tuple[int, ...], int] = {}
+        self.table: FloatArray = np.zeros((0, math.prod(shape)))
+
+    def add(
+        self, keys: Sequence[FloatArray | NDArray[np.int64]], cells: NDArray[np.int64], amounts: FloatArray
+    ) -> None:
+        """Add amounts, shape (n, m), to cells of the sums of each key, one after another; keys are columns."""
+        code = np.zeros(len(amounts), dtype=np.int64)
+        for column in keys:
+            code = code * (int(column.max(initial=0)) + 1) + column.astype(np.int64)
+        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+        rows = np.empty(len(first), dtype=np.int64)
+        for place in np.argsort(first).tolist():
+            key = tuple(int(column[first[place]]) for column in keys)
+            rows[place] = self.rows.setdefault(key, len(self.rows))
+        width = self.table.shape[1]
+        self.table = np.concatenate([self.table, np.zeros((len(self.rows) - len(self.table), width))])
+        np.add.at(self.table.reshape(-1), ((rows * width)[inverse][:, None] + cells).reshape(-1), amounts.reshape(-1))
+
+    def items(self) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
+        """Yield the keys, each with its sums."""
+        return zip(self.rows, self.table.reshape(-1, *self.shape), strict=True)
 
 
 class FleetAccumulator:
@@ -280,23 +305,22 @@ class FleetAccumulator:
         self.edges = list(edges)
         self.gpus = gpus
         self.sources = sources
-        self.accounts = {CLUSTER: 0}
+        self._accounts: dict[tuple[float, ...], int] = {CLUSTER: 0}
+        self._edges: FloatArray = np.array(edges)
+        self._windows = len(edges) - 1
         # By number of the account and what else a row of the result is distinguished by.
-        self._ledger: defaultdict[tuple[int, int, int, int], list[float]] = defaultdict(self._row)
-        self._jobs: defaultdict[tuple[int], list[list[float]]] = defaultdict(self._rows(len(JOB_SUMS)))
+        self._ledger = KeyedSums(self._windows)
+        self._jobs = KeyedSums(self._windows, len(JOB_SUMS))
+        self._histograms = KeyedSums(2, len(BIN_EDGES))
+        self._outcomes = KeyedSums(2)
         self._stops: defaultdict[tuple[int, int, int, int], list[list[float]]] = defaultdict(self._rows(3))
         self._services: defaultdict[int, list[list[float]]] = defaultdict(self._rows(len(SERVICE_SUMS)))
-        self._histograms: defaultdict[tuple[int, str], list[list[float]]] = defaultdict(
-            lambda: [[0.0] * len(BIN_EDGES) for _ in range(2)]
-        )
-        self._outcomes: defaultdict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self._longest: dict[tuple[int], float] = {}
-        self._levels = self._rows(len(LEVELS))()
-        self._state = (0.0,) * len(LEVELS)
-        self._since = 0.0
-
-    def _row(self) -> list[float]:
-        return [0.0] * (len(self.edges) - 1)
+        self._longest: dict[int, float] = {}
+        self._levels: FloatArray = np.zeros((self._windows, len(LEVELS)))
+        # Rows that wait: charges, jobs that are over, and levels, the last of which still holds.
+        self._charges: list[float] = []
+        self._ends: list[float] = []
+        self._states: list[float] = [0.0] * 6
 
     def _rows(self, width: int) -> Callable[[], list[list[float]]]:
         """Return what makes a table of the windows, of such a `width`."""
@@ -304,8 +328,8 @@ class FleetAccumulator:
 
     def account(self, stream: int, gpus: int, tenant: int = 0, priority: float = 0, partition: int = 0) -> int:
         """Return the number of the account of holders of so many GPUs, a new one if it has none yet."""
-        key = FleetAccount(stream, size_class(gpus), tenant, priority, partition)
-        return self.accounts.setdefault(key, len(self.accounts))
+        key = stream, size_class(gpus), tenant, priority, partition
+        return self._accounts.setdefault(key, len(self._accounts))
 
     def _window(self, time: float) -> int:
         """Return the window of a moment [s]; -1 if it is in none."""
@@ -314,21 +338,30 @@ class FleetAccumulator:
 
     def charge(self, account: int, bucket: int, cause: int, via: int, gpu_s: float, start: float, end: float) -> None:
         """Charge GPU-seconds that were spent evenly from `start` to `end` [s]; all at once where these are the same."""
-        row = self._ledger[account, bucket, cause, via]
-        edges = self.edges
-        if len(row) == 1 and edges[0] <= start and end <= edges[1]:
-            row[0] += gpu_s
-            return
-        place = bisect_right(edges, start) - 1
-        if start >= edges[0] and (place + 1 == len(edges) or end <= edges[place + 1]):
-            if place + 1 < len(edges):
-                row[place] += gpu_s
-            return
-        rate = gpu_s / (end - start) if end > start else 0.0
-        place = max(place, 0)
-        while place < len(row) and edges[place] < end:
-            row[place] += rate * max(min(end, edges[place + 1]) - max(start, edges[place]), 0.0)
-            place += 1
+        self._charges += (account, bucket, cause, via, gpu_s, start, end)
+        if len(self._charges) >= _BLOCK:
+            self._add_charges()
+
+    def _add_charges(self) -> None:
+        """Add the charges that wait, each spread evenly over its time."""
+        *keys, gpu_s, start, end = _columns(self._charges, 7)
+        source, window, seconds = self._pieces(start, end)
+        rate = np.divide(gpu_s, end - start, out=np.zeros(len(start)), where=end > start)
+        amounts = rate[source] * seconds
+        is_whole = (start[source] >= self._edges[window]) & (end[source] <= self._edges[window + 1])
+        amounts[is_whole] = gpu_s[source[is_whole]]
+        self._ledger.add([key[source] for key in keys], window[:, None], amounts[:, None])
+
+    def _pieces(self, start: FloatArray, end: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
+        """Return the pieces that windows make of times [s], in order: of which time, in which window, how long [s]."""
+        edges = self._edges
+        first = np.clip(np.searchsorted(edges, start, side="right") - 1, 0, self._windows - 1)
+        stop = np.minimum(np.maximum(np.searchsorted(edges, end), first + 1), self._windows)
+        counts = stop - first
+        source = np.repeat(np.arange(len(start)), counts)
+        window = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts - first, counts)
+        seconds = np.minimum(end[source], edges[window + 1]) - np.maximum(start[source], edges[window])
+        return source, window, np.maximum(seconds, 0.0)
 
     def serve(self, service: int, start: float, sums: Sequence[float]) -> None:
         """Add sums over the requests of a service since `start`, all of one window."""
@@ -354,23 +387,19 @@ class FleetAccumulator:
 
         `placeable` is the size of the largest job that could start now, `stranded` what is free on shared nodes [GPUs].
         """
-        self._settle(now)
-        in_need = (free, placeable) if queued_jobs > 0 else (0.0, 0.0)
-        self._state = free, queued_gpus, queued_jobs, placeable, *in_need, stranded
+        self._states += (now, free, queued_gpus, queued_jobs, placeable, stranded)
+        if len(self._states) >= _BLOCK:
+            self._add_levels()
 
-    def _settle(self, now: float) -> None:
-        """Add the levels since they last changed."""
-        edges = self.edges
-        start, self._since = self._since, now
-        place = max(bisect_right(edges, start) - 1, 0)
-        while place + 1 < len(edges) and edges[place] < now:
-            seconds = min(now, edges[place + 1]) - max(start, edges[place])
-            if seconds > 0:
-                sums = self._levels[place]
-                for index, value in enumerate(self._state):
-                    if value:
-                        sums[index] += value * seconds
-            place += 1
+    def _add_levels(self) -> None:
+        """Add the levels that wait, each until the next."""
+        last = self._states[-6:]
+        time, free, queued_gpus, queued_jobs, placeable, stranded = _columns(self._states, 6)
+        self._states += last
+        in_need = queued_jobs > 0
+        states = (free, queued_gpus, queued_jobs, placeable, free * in_need, placeable * in_need, stranded)
+        source, window, seconds = self._pieces(time[:-1], time[1:])
+        np.add.at(self._levels, window, np.stack(states, axis=1)[source] * seconds[:, None])
 
     def stopped(
         self,
@@ -417,33 +446,57 @@ class FleetAccumulator:
         failures, preemptions
             How often infrastructure stopped it, and how often another job did.
         """
-        window = self._window(submit)
-        if window < 0:
-            return
-        sums = self._jobs[account,][window]
-        self._longest[account,] = max(waited, self._longest.get((account,), waited))
-        gpu_time, span = gpus * run, max(end - submit, 0.0)
-        plain = (run, failures, preemptions, gpus * span, gpus * waited, gpus * useful)
-        for index, value in enumerate(plain):
-            sums[index] += value
-        if span > 0 and useful >= _GOOD_ETTR * span:
-            sums[len(plain)] += gpu_time
-        status = self._outcomes[account, OUTCOMES.index(outcome)]
-        status[0] += 1.0
-        status[1] += gpu_time
-        for name, value in _weighted(outcome, start - submit, waited, run, span).items():
-            self._add_weighted(account, name, value, gpu_time, sums)
+        row = (account, OUTCOMES.index(outcome), submit, start, end, gpus, waited, run, useful, failures, preemptions)
+        self._ends += row
+        if len(self._ends) >= _BLOCK:
+            self._add_ends()
 
-    def _add_weighted(self, account: int, name: str, value: float, gpu_time: float, sums: list[float]) -> None:
-        """Add what a job came to, once by itself and once by its GPU-time, to sums and histograms."""
-        index = JOB_SUM[f"{name}_job"]
-        sums[index] += value
-        sums[index + 1] += gpu_time * value
-        if name in HISTOGRAMS:
-            by_job, by_gpu_time = self._histograms[account, name]
-            place = bin_of(value)
-            by_job[place] += 1.0
-            by_gpu_time[place] += gpu_time
+    def _add_ends(self) -> None:
+        """Add the jobs that wait: the sums of each window, outcomes and histograms."""
+        rows = _columns(self._ends, 11)
+        window = np.searchsorted(self._edges, rows[2], side="right") - 1
+        is_inside = (window >= 0) & (window < self._windows)
+        account, outcome, submit, start, end, gpus, waited, run, useful, failures, preemptions = rows[:, is_inside]
+        gpu_time, span = gpus * run, np.maximum(end - submit, 0.0)
+        has_started = ~np.isnan(start)
+        has_ended = has_started & (outcome < _RUNNING)
+        is_complete = has_started & (outcome == _COMPLETED)
+        short, long = (np.maximum(1.0, (waited + run) / np.maximum(run, tau)) for tau in SLOWDOWN_TAUS)
+        ones = np.ones(len(run))
+        weighted = {  # in the order of `JOB_SUMS`: what is summed, of which jobs
+            "submitted": (ones, ones > 0),
+            "started": (ones, has_started),
+            "ended": (ones, has_ended),
+            "completed": (ones, is_complete),
+            "wait_first": (start - submit, has_started),
+            "wait_total": (waited, has_ended),
+            "bounded_slowdown": (short, has_ended),
+            "bounded_slowdown_10min": (long, has_ended),
+            "jct": (span, is_complete),
+        }
+        good = np.where((span > 0) & (useful >= _GOOD_ETTR * span), gpu_time, 0.0)
+        sums = [run, failures, preemptions, gpus * span, gpus * waited, gpus * useful, good]
+        for value, counts in weighted.values():
+            sums += [np.where(counts, value, 0.0), np.where(counts, gpu_time * value, 0.0)]
+        cells = (window[is_inside] * len(sums))[:, None] + np.arange(len(sums))
+        self._jobs.add([account], cells, np.stack(sums, axis=1))
+        self._outcomes.add([account, outcome], np.arange(2), np.stack([ones, gpu_time], axis=1))
+        for number in np.unique(account).astype(np.int64).tolist():
+            longest = float(waited[account == number].max())
+            self._longest[number] = max(longest, self._longest.get(number, longest))
+        self._add_to_histograms(account, gpu_time, weighted)
+
+    def _add_to_histograms(
+        self, account: FloatArray, gpu_time: FloatArray, weighted: Mapping[str, tuple[FloatArray, NDArray[np.bool_]]]
+    ) -> None:
+        """Add what jobs came to, once by itself and once by their GPU-time."""
+        names = [name for name in weighted if name in HISTOGRAMS]
+        values, counts = (np.stack(columns, axis=1) for columns in zip(*map(weighted.__getitem__, names), strict=True))
+        job, place = np.nonzero(counts)
+        bins = np.fromiter(map(bin_of, values[job, place].tolist()), np.int64, len(job))
+        amounts = np.stack([np.ones(len(job)), gpu_time[job]], axis=1)
+        number = np.array([HISTOGRAMS.index(name) for name in names])
+        self._histograms.add([account[job], number[place]], bins[:, None] + np.array([0, len(BIN_EDGES)]), amounts)
 
     def result(self, now: float) -> FleetResult:
         """Return what has been added up until the end of the simulation [s]; every job is closed.
@@ -453,12 +506,15 @@ class FleetAccumulator:
         LedgerError
             If the ledger does not add up to all GPU-seconds of the cluster.
         """
-        self._settle(now)
-        edges = np.array(self.edges)
+        self._add_charges()
+        self._add_ends()
+        self.level(now, 0.0, 0.0, 0.0, 0.0)
+        self._add_levels()
+        edges = self._edges
         seconds = np.clip(now - edges[:-1], 0.0, np.diff(edges))
-        accounts = list(self.accounts)
+        accounts = list(map(FleetAccount._make, self._accounts))
 
-        def keyed(table: Mapping[Any, Any], key: Callable[..., Key]) -> dict[Key, FloatArray]:
+        def keyed(table: Mapping[Any, Any] | KeyedSums, key: Callable[..., Key]) -> dict[Key, FloatArray]:
             return {key(accounts[account], *rest): np.array(rows) for (account, *rest), rows in table.items()}
 
         ledger = keyed(self._ledger, LedgerKey)
@@ -471,10 +527,10 @@ class FleetAccumulator:
             (NO_FAILURE, *self.sources, *ROOTS),
             ledger,
             keyed(self._jobs, lambda account: account),
-            keyed(self._histograms, lambda account, name: (account, name)),
+            keyed(self._histograms, lambda account, name: (account, HISTOGRAMS[name])),
             keyed(self._outcomes, lambda account, outcome: (account, outcome)),
             keyed(self._stops, StopKey),
-            np.array(self._levels),
-            {accounts[account]: waited for (account,), waited in self._longest.items()},
+            self._levels,
+            {accounts[account]: self._longest[account] for (account,) in self._jobs.rows},
             {service: np.array(rows) for service, rows in self._services.items()},
         )

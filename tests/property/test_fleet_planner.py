@@ -202,7 +202,7 @@ def test_the_earliest_window_is_that_of_a_scan() -> None:
         ends = ExpectedEnds()
         for number, end in enumerate(generator.integers(-2, 30, size=12).tolist()):
             ends.add((float(end), number, int(generator.integers(1, 4))))
-        profile = AvailabilityProfile(0.0, int(generator.integers(0, 3)), ends)
+        profile = AvailabilityProfile(0.0, int(generator.integers(0, 3)), ends.settled())
         assert profile.times[0] == 0.0
         assert all(a < b for a, b in itertools.pairwise(profile.times))
         for _ in range(20):
@@ -344,6 +344,6 @@ def test_ordered_blocks_are_a_sorted_list() -> None:
             ordered.add(entry)
             plain.append(entry)
         if step % 500 == 0:
-            assert [entry for block, _ in ordered.parts() for entry in block] == sorted(plain)
+            assert [entry for block, _ in ordered.settled().parts() for entry in block] == sorted(plain)
             assert sum(total for _, total in ordered.parts()) == sum(entry[2] for entry in plain)
             assert ordered.lasts == [block[-1] for block in ordered.blocks]

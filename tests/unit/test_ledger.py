@@ -35,6 +35,13 @@ def tally(gpus: int = 8) -> FleetAccumulator:
     return FleetAccumulator(EDGES, gpus, ["gpu"])
 
 
+def charged(accounts: FleetAccumulator, bucket: Bucket, cause: int) -> list[float]:
+    """Return the GPU-seconds of the cluster in each window."""
+    accounts._add_charges()
+    row: list[float] = dict(accounts._ledger.items())[0, bucket, cause, DIRECT].tolist()
+    return row
+
+
 @cases("gpus, expected", [(1, 1), (3, 2), (8, 8), (1000, 512), (1024, 1024)])
 def test_size_class(gpus, expected):
     """A class is the power of two at or below."""
@@ -56,7 +63,7 @@ def test_charges_split_over_windows(spans):
     for first, second in spans:
         start, end = sorted((first, second))
         found.charge(0, Bucket.PRODUCTIVE, 0, DIRECT, 4.0 * (end - start), start, end)
-    row = np.array(found._ledger[0, Bucket.PRODUCTIVE, 0, DIRECT])
+    row = charged(found, Bucket.PRODUCTIVE, 0)
     expected = [
         sum(4.0 * max(min(max(span), high) - max(min(span), low), 0.0) for span in spans)
         for low, high in ((100, 200), (200, 300))
@@ -68,7 +75,7 @@ def test_charge_at_once():
     """What takes no time belongs to the window of its instant."""
     found = tally()
     found.charge(0, Bucket.LOST_WORK, 1, DIRECT, 7.0, 200.0, 200.0)
-    assert found._ledger[0, Bucket.LOST_WORK, 1, DIRECT] == [0.0, 7.0]
+    assert charged(found, Bucket.LOST_WORK, 1) == [0.0, 7.0]
 
 
 def test_ledger_closes_over_the_cluster():
@@ -98,7 +105,7 @@ def test_levels():
     found.level(0.0, 0, 0, 0, 0)
     found.level(150.0, 4, 16, 2, 3)
     found.level(250.0, 4, 0, 0, 4)
-    found._ledger[0, Bucket.UNALLOCATED, 0, DIRECT] = [800.0, 800.0]
+    found.idle("no_queue", 1600.0, 100.0, 300.0)
     result = found.result(300.0)
     assert result.level("free").tolist() == [4 * 50, 400]
     assert result.level("queued_gpus").tolist() == [16 * 50, 16 * 50]
@@ -141,7 +148,7 @@ def test_sums_over_jobs():
     found.ended(mine, "failed", 210.0, 210.0, 220.0, 4, waited=0.0, run=10.0, useful=10.0)
     found.ended(mine, "waiting", 220.0, math.nan, 300.0, 4, waited=80.0, run=0.0, useful=0.0)
     found.ended(mine, "completed", 50.0, 50.0, 250.0, 4, waited=0.0, run=200.0, useful=200.0)
-    found._ledger[0, Bucket.UNALLOCATED, 0, DIRECT] = [800.0, 800.0]
+    found.idle("no_queue", 1600.0, 100.0, 300.0)
     result = found.result(300.0)
     expected = {
         "submitted_job": [1, 2], "started_job": [1, 1], "ended_job": [1, 1], "completed_job": [1, 0],

@@ -47,7 +47,7 @@ class Books(NamedTuple):
         """Give a job its nodes."""
         self.nodes.start(job, now, place)
         self.queue.use(job, now, 1)
-        self.preemption.running[self.preemption.class_of(job)].start(job)
+        self.preemption.start(job)
 
 
 class OrderedPass:
@@ -102,7 +102,7 @@ class OrderedPass:
                 for rest in lanes
                 if rest.partition != lane.partition or (not admitted and rest.tenant != lane.tenant)
             ]
-        if self.keys.head == "blocks":
+        if self.keys.head == "blocks" and self.nodes.claimers:
             self._start_claimers()
         return self.starts
 
@@ -206,12 +206,12 @@ class BackfillPass(OrderedPass):
     def scan(self, jobs: Iterable[PlannerJob]) -> list[PlannerJob]:
         """Consider jobs in their order, and return who starts."""
         self.largest = self.nodes.largest()
-        depth, may_stop = self.depth, self.preemption.is_on
+        depth = self.depth
         for job in jobs:
             self.tests -= 1
             if self.tests < 0:
                 break
-            if job.size > self.largest and depth[job.partition] <= 0 and not may_stop:
+            if job.size > self.largest and depth[job.partition] <= 0 and not self._may_preempt(job):
                 self.last = job.entry
             elif not self.consider(job):
                 break
@@ -219,6 +219,11 @@ class BackfillPass(OrderedPass):
             if job.is_queued:
                 self.queue.leave(job)
         return self.starts
+
+    def _may_preempt(self, job: PlannerJob) -> bool:
+        """Return whether preemption has something to say of a job that does not fit, or of why nodes idle."""
+        is_first = self.why == "no_queue"
+        return self.preemption.is_on and (is_first or self.preemption.may_change(job, self.now))
 
     def consider(self, job: PlannerJob) -> bool:
         """Start a job, or pass it; return whether it makes sense to go on."""
@@ -237,6 +242,7 @@ class BackfillPass(OrderedPass):
             place = self.preemption.take_over(job, self.now, admitted)
             if self.nodes.claimers:
                 self.refused.clear()
+                self.largest = self.nodes.largest()
         if place is None:
             self.reserve(job, admitted)
             return self._can_start_or_plan()
@@ -274,7 +280,7 @@ class BackfillPass(OrderedPass):
         lanes = self.queue.segments()
         if len(lanes) == 1:
             return self._walk(lanes[0])
-        return (job for _, job in heapq.merge(*map(self._ranked, lanes)))
+        return (job for _, job in heapq.merge(*map(self._ranked, lanes))) if lanes else iter(())
 
     def _ranked(self, lane: QueueSegment) -> Iterator[tuple[tuple[float, ...], PlannerJob]]:
         """Yield the jobs of a segment, with their ranks."""
@@ -283,9 +289,11 @@ class BackfillPass(OrderedPass):
     def _walk(self, lane: QueueSegment) -> Iterator[PlannerJob]:
         """Yield the jobs of a segment; blocks of which none can start, nor be kept a place for, are left out."""
         is_counted = len(self.queue.lanes) > 1 and self.keys.tested != "all"
-        may_skip = not (is_counted or self.preemption.is_on)
+        if is_counted or self.preemption.is_on:
+            yield from (entry[-1] for block in lane.blocks for entry in block)
+            return
         for block, (size, limit) in lane.parts():
-            if not (may_skip and self.depth[lane.partition] <= 0 and self._is_too_large(lane, size, limit)):
+            if not (self.depth[lane.partition] <= 0 and self._is_too_large(lane, size, limit)):
                 for entry in block:
                     yield entry[-1]
                 continue

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ettrick.sim.policies.scheduler.profile import INF, Entry, SortedBlocks, next_multiple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ettrick.sim.policies.scheduler.keys import Scheduler
 
@@ -134,12 +134,33 @@ def _freed(block: list[tuple[float, int, int]]) -> int:
 
 
 class ExpectedEnds(SortedBlocks):
-    """Expected ends of what holds nodes of a pool [s], each with a number and the nodes that are free then."""
+    """Expected ends of what holds nodes of a pool [s], each with a number and the nodes that are free then.
 
-    __slots__ = ()
+    A change waits until somebody looks ahead (`settled`): most jobs have come and gone by then.
+    """
+
+    __slots__ = ("_changes",)
 
     def __init__(self) -> None:
         super().__init__(_freed)
+        self._changes: dict[Entry, Callable[[SortedBlocks, Entry], None]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Put in an entry."""
+        if self._changes.pop(entry, None) is None:
+            self._changes[entry] = SortedBlocks.add
+
+    def remove(self, entry: Entry) -> None:
+        """Take out an entry, which is there."""
+        if self._changes.pop(entry, None) is None:
+            self._changes[entry] = SortedBlocks.remove
+
+    def settled(self) -> ExpectedEnds:
+        """Return the ends with all changes made."""
+        for entry, change in self._changes.items():
+            change(self, entry)
+        self._changes.clear()
+        return self
 
 
 class NodeLedger:
@@ -246,7 +267,7 @@ class NodeLedger:
         end = min(end, job.end)
         if job.share is not None:
             job.end = end
-            self._set_end(job.share)
+            self._set_end(job.share, self._last_end(job.share))
             return
         place = job.where
         self.seat(job, ())
@@ -261,7 +282,7 @@ class NodeLedger:
         share.free -= job.gpus
         self.stranded -= job.gpus
         job.share = share
-        self._set_end(share)
+        self._set_end(share, max(share.end, self.rounded(job.end)))
 
     def _leave(self, share: SharedNode, job: PlannerJob) -> None:
         """Take a job out of a shared node, which is free with the last of them."""
@@ -269,7 +290,8 @@ class NodeLedger:
         del share.jobs[job]
         share.free += job.gpus
         self.stranded += job.gpus
-        self._set_end(share)
+        is_last = self.rounded(job.end) >= share.end
+        self._set_end(share, self._last_end(share) if is_last else share.end)
         if share.jobs:
             return
         self.stranded -= self.gpus
@@ -279,9 +301,12 @@ class NodeLedger:
             share.claimed.share = None
             share.claimed.target = {share.pool: 1}
 
-    def _set_end(self, share: SharedNode) -> None:
-        """Expect a shared node to be free with the last of its jobs, and offer its other GPUs."""
-        end = self.rounded(max([job.end for job in share.jobs], default=0.0))
+    def _last_end(self, share: SharedNode) -> float:
+        """Return the expected end of the last job of a shared node [s]; 0 without jobs."""
+        return self.rounded(max([job.end for job in share.jobs], default=0.0))
+
+    def _set_end(self, share: SharedNode, end: float) -> None:
+        """Expect a shared node to be free with the last of its jobs, at an end [s], and offer its other GPUs."""
         if end != share.end:
             ends = self.ends[share.pool]
             if share.end:
@@ -306,7 +331,7 @@ class NodeLedger:
         heap = self.shares[pool][free]
         while heap:
             key, _, share = heap[0]
-            stays = share.claimed is None and any(job.preemptor is None for job in share.jobs)
+            stays = not self.claimers or (share.claimed is None and any(job.preemptor is None for job in share.jobs))
             if stays and share.free == free and key == self._key(share):
                 return share
             heapq.heappop(heap)

@@ -97,7 +97,7 @@ class Planner:
         is_planned = self.reservations.exact and self.nodes.rounded(job.end) == now
         self.nodes.end(job)
         self.queue.use(job, now, -1)
-        self.preemption.running[self.preemption.class_of(job)].end(job)
+        self.preemption.end(job)
         if self.nodes.sharing or not is_planned:
             self.next_pass.after_change = True
 
@@ -139,8 +139,10 @@ class Planner:
         """Return why GPUs are idle after the last pass: GPUs by reason; those that are down or drained not counted."""
         nodes = self.nodes
         idle = sum(nodes.free) * self.gpus + nodes.stranded
-        claimed = nodes.claimed(range(len(nodes.pools))) * self.gpus if nodes.claimers else 0
-        return {reason: count for reason, count in ((self.last.why, idle), ("claim", claimed)) if count}
+        reasons = {self.last.why: idle} if idle else {}
+        if nodes.claimers and (claimed := nodes.claimed(range(len(nodes.pools)))):
+            reasons["claim"] = claimed * self.gpus
+        return reasons
 
     def idle(self, pool: int) -> int:
         """Return the nodes of a pool that nobody uses, those that are claimed too."""

@@ -80,7 +80,10 @@ class PreemptionRules:
         self.queue = queue
         self.quotas = queue.quotas
         self.is_on = keys.mode != "none"
+        self._reclaims = keys.reclaim != "none" and self.quotas.are_limited
         self.running: defaultdict[float, RunningClass] = defaultdict(RunningClass)
+        self._below: dict[float, tuple[float, int, int]] = {}
+        """Of running jobs below a class: until when this holds [s], GPUs of those that are not safe, GPUs of all."""
         self.named: list[tuple[PlannerJob, list[PlannerJob]]] = []
         """The preemptions of the last pass: victims and beneficiaries."""
 
@@ -88,6 +91,22 @@ class PreemptionRules:
         """Return what has to be strictly higher for a job to stop another one."""
         who = self.keys.who
         return self.queue.tiers[job.partition] if who == "tier" else job.qos if who == "qos" else job.priority
+
+    def start(self, job: PlannerJob) -> None:
+        """Add a job that starts to the running ones."""
+        self.running[self.class_of(job)].start(job)
+        self._below.clear()
+
+    def end(self, job: PlannerJob) -> None:
+        """Take out a job that has ended."""
+        self.running[self.class_of(job)].end(job)
+        self._below.clear()
+
+    def may_change(self, job: PlannerJob, now: float) -> bool:
+        """Return whether others may be stopped for a job, or have been for any."""
+        if self.nodes.claimers or self._reclaims:
+            return True
+        return self.keys.who != "none" and self.could_free(job, now) <= now
 
     def take_over(self, job: PlannerJob, now: float, admitted: bool) -> Place | None:
         """Return a place that jobs behind a blocked one have claimed; if there is none, name the victims of the job."""
@@ -155,7 +174,7 @@ class PreemptionRules:
         borrowed what the job's tenant is entitled to go first, then those of strictly lower classes (`_may_stop`).
         """
         keys = self.keys
-        reclaims = keys.reclaim != "none" and self.quotas.are_limited and self._is_within_quota(job)
+        reclaims = self._reclaims and self._is_within_quota(job)
         if reclaims:
             for group in self.running.values():
                 self.next_pass.by(group.next_ready(now, keys.exempt))
@@ -172,17 +191,21 @@ class PreemptionRules:
         """
         nodes = self.nodes
         need = job.size - nodes.stranded - (nodes.count(job) + sum(job.claim.values())) * nodes.gpus
-        class_of_job, until = self.class_of(job), INF
-        ready = young = 0
-        for value, group in self.running.items():
-            if value < class_of_job:
-                until = min(until, group.next_ready(now, self.keys.exempt))
-                ready += group.ready
-                young += group.gpus - group.ready
-        if ready + young < need:
+        until, ready, total = self._sums_below(self.class_of(job), now)
+        if total < need:
             return INF
         self.next_pass.by(until)
         return now if ready >= need else until
+
+    def _sums_below(self, class_of_job: float, now: float) -> tuple[float, int, int]:
+        """Return when the next of lower classes is not safe any more [s], GPUs of those that are not, GPUs of all."""
+        sums = self._below.get(class_of_job)
+        if sums is None or sums[0] <= now:
+            groups = [group for value, group in self.running.items() if value < class_of_job]
+            until = min([group.next_ready(now, self.keys.exempt) for group in groups], default=INF)
+            sums = until, sum(group.ready for group in groups), sum(group.gpus for group in groups)
+            self._below[class_of_job] = sums
+        return sums
 
     def _choose(self, job: PlannerJob, now: float, domain: int | None, *, reclaims: bool) -> list[PlannerJob]:
         """Return the victims in a domain, or anywhere: none that is not needed, or as Slurm reorders them."""

@@ -42,7 +42,7 @@ class Quotas:
         self.usage = [0] * len(quotas)
         """GPUs that each tenant has."""
         self.held = [0] * len(quotas)
-        """GPUs that its waiting gangs hold of its quota."""
+        """GPUs that its waiting gangs hold of its quota; nothing is held where nobody has one."""
         self.are_limited = any(quota.nominal < INF for quota in quotas)
         self._claimers = claimers
         self._reserved = [max(quota.nominal - quota.lend, 0.0) if quota.nominal < INF else INF for quota in quotas]
@@ -63,13 +63,15 @@ class Quotas:
 
     def hold(self, job: PlannerJob) -> None:
         """Hold the GPUs of a waiting gang."""
-        self.held[job.tenant] += self.more(job)
+        if self.are_limited:
+            self.held[job.tenant] += self.more(job)
 
     def hold_claims(self) -> None:
         """Hold for waiting gangs only what those with claims need."""
-        self.held = [0] * len(self.quotas)
-        for job in self._claimers:
-            self.held[job.tenant] += job.size
+        if self.are_limited:
+            self.held = [0] * len(self.quotas)
+            for job in self._claimers:
+                self.held[job.tenant] += job.size
 
     def more(self, job: PlannerJob) -> int:
         """Return the GPUs by which a queued job adds to what is held."""
@@ -145,7 +147,7 @@ class JobQueue:
 
     def segments(self) -> list[QueueSegment]:
         """Return the segments that have jobs."""
-        return [lane for lane in self.lanes.values() if lane]
+        return [lane for lane in self.lanes.values() if lane.blocks]
 
     def first_of(self, lanes: list[QueueSegment], now: float) -> QueueSegment:
         """Return the segment whose first job is the first of all."""
@@ -163,6 +165,8 @@ class JobQueue:
 
     def update(self, now: float) -> None:
         """Move jobs whose age is full, and calculate the shares of tenants anew when that is due."""
+        if not self.moves:
+            return
         age, fair = self.order.age, self.order.fair_share
         while self._full_ages and self._full_ages[0][0] <= now:
             *_, job = heapq.heappop(self._full_ages)

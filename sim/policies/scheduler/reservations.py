@@ -66,6 +66,7 @@ class Reservations:
         self.exact = may_last and self.deep and self.depth == self.window == INF and all_tested
         """Whether each job starts when it was planned to, as long as all ends are as expected."""
         self._order = itertools.count()
+        self.are_made = True
         self.clear()
         self._packs = keys.pack is not None and len({pool.domain for pool in nodes.pools}) > 1
         self._widest = [max(self._by_domain(of, nodes.free).values(), default=0) for of in nodes.of_partition]
@@ -79,6 +80,10 @@ class Reservations:
 
     def clear(self) -> None:
         """Forget all reservations."""
+        if not self.are_made:
+            return
+        self.are_made = False
+        """Whether nodes may be kept, now or ahead."""
         self.shadows = [INF] * len(self.nodes.pools)
         """The start of the first reservation in each pool [s], and the number of nodes it does not need then."""
         self.extras = [0] * len(self.nodes.pools)
@@ -91,11 +96,13 @@ class Reservations:
     def find(self, job: PlannerJob, now: float) -> Place | None:
         """Return where a job can start now, beside what is reserved; nothing if nowhere."""
         pools = self.nodes.of_partition[job.partition]
-        if not job.nodes:
-            return self._find_share(job, now, pools)
+        return self._find_nodes(job, now, pools) if job.nodes else self._find_share(job, now, pools)
+
+    def _find_nodes(self, job: PlannerJob, now: float, pools: list[int]) -> Place | None:
+        """Return where a job can have nodes of its own, or a job below a node a free one."""
         if len(pools) == 1:
-            pool = pools[0]
-            return ((pool, job.nodes),) if self.room(job, pool, now) >= job.nodes else None
+            nodes = job.nodes or 1
+            return ((pools[0], nodes),) if self.room(job, pools[0], now) >= nodes else None
         return self._choose(job, pools, {pool: self.room(job, pool, now) for pool in pools}, now)
 
     def room(self, job: PlannerJob, pool: int, now: float) -> int:
@@ -175,7 +182,7 @@ class Reservations:
         spread = self.keys.share_nodes == "spread"
         if job.share is not None and job.share.free >= job.gpus:
             return job.share
-        fresh = self._choose(job, pools, {pool: self.room(job, pool, now) for pool in pools}, now)
+        fresh = self._find_nodes(job, now, pools)
         if (spread and fresh is not None) or self.nodes.stranded < job.gpus:
             return fresh
         sizes = range(job.gpus, self.nodes.gpus)
@@ -212,6 +219,7 @@ class Reservations:
         pool = pools[0]
         if job in self.nodes.claimers:
             return True
+        self.are_made = True
         if not self.deep:
             start, extra = self._shadow(pool, nodes, now)
             if start - now <= self.window and start < INF:
@@ -237,7 +245,7 @@ class Reservations:
         """Return when `nodes` are expected to be free, and how many more are then; all that end at once count."""
         free: float = self.nodes.free[pool] - sum(count for _, count in self.nodes.awaited(pool))
         shadow = INF
-        for block, count in self.nodes.ends[pool].parts():
+        for block, count in self.nodes.ends[pool].settled().parts():
             if shadow == INF and free + count < nodes:
                 free += count
                 continue
@@ -263,8 +271,9 @@ class Reservations:
     def forecast(self, now: float) -> None:
         """Profile the free nodes of each pool from now on, by time limits and maintenance windows."""
         nodes = self.nodes
+        self.are_made = True
         for index, (pool, free, ends) in enumerate(zip(nodes.pools, nodes.free, nodes.ends, strict=True)):
-            profile = AvailabilityProfile(now, free, ends)
+            profile = AvailabilityProfile(now, free, ends.settled())
             for start, stop in pool.windows:
                 if stop > now:
                     profile.take(max(start, now), stop, nodes.total)  # more than there is: nobody may
@@ -285,13 +294,16 @@ class Reservations:
         """Return whether nothing has been missed that they count on."""
         if not self.deep:
             return all(now <= shadow for shadow in self.shadows)
-        ends = self.nodes.ends
-        return bool(self.profiles) and self.exact and not any(end and end.blocks[0][0][0] <= now for end in ends)
+        if not (self.profiles and self.exact):
+            return False
+        return not any(ends.settled() and ends.blocks[0][0][0] <= now for ends in self.nodes.ends)
 
     # What changes beside them.
 
     def start(self, job: PlannerJob, now: float, place: Place, claim: Mapping[int, int]) -> None:
         """Take the nodes of a job that starts out of what is expected to be free; those of its claim already are."""
+        if not self.are_made:
+            return
         end = self.nodes.rounded(now + job.limit)
         for pool, nodes in claim.items() if self.profiles and end < INF else ():
             self.profiles[pool].give(end, INF, nodes)
