@@ -13,18 +13,13 @@ import sys
 import time
 import tracemalloc
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import simpy
+from typing import Any, NamedTuple
 
 from ettrick import sim
-from tests.bench.fleets import fleet_rows
+from tests.bench.fleets import fleet_rows, timeouts_per_second
 from tests.bench.logs import log_rows
 from tests.bench.startup import startup_rows
 from tests.bench.studies import many_rows, precision_rows, report_rows, study_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 DAYS = 90
 
@@ -44,20 +39,6 @@ class Row(NamedTuple):
     seconds: float
     megabytes: float
     target: str = ""
-
-
-def timeouts_per_second() -> float:
-    """Return how many bare SimPy timeouts this machine plays in a second."""
-    env = simpy.Environment()
-
-    def tick() -> Generator[simpy.Event]:
-        while True:
-            yield env.timeout(1.0)
-
-    env.process(tick())
-    start = time.process_time()
-    env.run(until=100_000)
-    return 100_000 / (time.process_time() - start)
 
 
 def measure(prepared: sim.Prepared, target: str = "", repeats: int = 7) -> Row:

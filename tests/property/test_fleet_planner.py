@@ -126,7 +126,7 @@ def books_close(replay: Replay) -> None:
     for pool in range(len(planner.pools)):
         shares = {job.share for job in replay.running.values() if job.share is not None and job.share.pool == pool}
         whole = sum(count for job in replay.running.values() for at, count in job.where if at == pool)
-        ends = [entry for block in planner.nodes.ends[pool].blocks for entry in block]
+        ends = [entry for block in planner.nodes.ends[pool].settled().blocks for entry in block]
         assert sum(nodes for _, _, nodes in ends) == whole + len(shares)
         assert ends == sorted(ends)
         assert planner.idle(pool) + whole + len(shares) <= planner.pools[pool].nodes
