@@ -69,9 +69,33 @@ def make() -> None:
 
 
 def keep_compiled() -> None:
-    """Compile the loop in this process, and keep it."""
+    """Compile the loop in this process, and keep it if it serves requests as Python does."""
     name, content = _compiled()
-    keep(_file(), b"\n".join((_check(content), name.encode(), content)))
+    if _agrees(_linked(name, content)):
+        keep(_file(), b"\n".join((_check(content), name.encode(), content)))
+
+
+def _agrees(code: Code) -> bool:
+    """Return whether machine code serves some requests, with evictions, to the same bits as Python.
+
+    How numba passes arrays is not promised: another version that does it otherwise fails here, in the process that
+    compiles, and is not kept.
+    """
+    count = 200
+    limits = ReplayState(
+        count, 256, 16, False, 1, 1, 3000.0, 1e-6, True, 2.0, 1.0, 1.0, 90.0, 1e-4, 1e-8, 1e-3, 5e-3, 1e-4
+    )
+    floats, ints = np.full((4, count + 1), np.nan), np.zeros((8, count + 1), np.int64)
+    floats[0], floats[3] = 0.05 * np.arange(count + 1), 4e-3 + 1e-4 * np.arange(count + 1)
+    floats[0, count] = np.inf
+    ints[1, :count], ints[2, :count] = 40 + np.arange(count) * 37 % 300, 1 + np.arange(count) * 53 % 250
+    ints[0] = ints[1] + ints[2]
+    columns = ReplayColumns(*floats.tolist(), *ints.tolist())._replace(end=[])
+    record, state = record_of(limits), limits
+    iterations.serve(state, columns)
+    code(record, floats, ints)
+    is_same = np.array_equal(floats[1:3], [columns.first, columns.last], equal_nan=True)
+    return is_same and state.evictions > 0 and ReplayState(*record[0].item()) == state
 
 
 def _check(content: bytes) -> bytes:

@@ -380,3 +380,12 @@ def test_the_replay_is_stable_below_the_closed_form_and_not_above() -> None:
     assert grown == pytest.approx(0.3, abs=0.03)
     ends = np.sort(above.last)
     assert 3000 / (ends[4500] - ends[1500]) == pytest.approx(most, rel=0.02)
+
+
+def test_machine_code_that_serves_otherwise_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that leaves the columns as they are does not agree with Python: no file is written."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(native, "_compiled", lambda: ("none", b""))
+    monkeypatch.setattr(native, "_linked", lambda *_: lambda *_: None)
+    native.keep_compiled()
+    assert not list(tmp_path.rglob("*"))
