@@ -5,10 +5,12 @@ A statistic of the data outside of what 95 % of the simulations have is a findin
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +42,8 @@ TICKS = 10_000
 """Resolution of the published trace [1/day]."""
 
 
-class Faults(NamedTuple):
+@dataclass(frozen=True)
+class Faults:
     """The faults of a trace.
 
     Parameters
@@ -61,6 +64,27 @@ class Faults(NamedTuple):
     nodes: int
     days: float
 
+    @functools.cached_property
+    def time_by_nodes_down(self) -> NDArray[np.float64]:
+        """For how long 0, 1, 2 ... nodes are down from the first fault on [1/10,000 day], shape (most nodes + 1,).
+
+        Outages of a node that overlap or touch are one.
+        """
+        last = round(self.days * TICKS)
+        begin, end = (np.minimum(_ticks(np.minimum(times, self.days)), last) for times in (self.start, self.end))
+        # Node after node on one axis, each as long as the trace and a tick.
+        axis = self.node * (last + 1)
+        order = np.argsort(begin + axis, kind="stable")
+        begin, reached = (begin + axis)[order], np.maximum.accumulate((end + axis)[order])
+        is_first = np.concatenate(([True], begin[1:] > reached[:-1]))
+        is_last = np.concatenate((is_first[1:], [True]))
+        time = np.concatenate((begin[is_first], reached[is_last])) % (last + 1)
+        inside = np.argsort(time)
+        level = np.concatenate(([0], np.cumsum(np.where(inside < len(time) // 2, 1, -1))))
+        edges = np.concatenate((time[inside[:1]], time[inside], [last]))
+        # Between changes at one instant the level may be anything, but it lasts for no time.
+        return np.bincount(np.maximum(level, 0), weights=np.diff(edges)).astype(np.float64)
+
 
 def daily_dispersion(faults: Faults) -> float:
     """Return variance over mean of the number of starts of a day [-]; 1 for a Poisson process."""
@@ -70,7 +94,7 @@ def daily_dispersion(faults: Faults) -> float:
 
 def down_p99(faults: Faults) -> float:
     """Return the number of nodes down that is not exceeded in 99 % of the time, from the first fault on."""
-    weights = time_by_nodes_down(faults)
+    weights = faults.time_by_nodes_down
     return float(np.argmax(np.cumsum(weights) >= 0.99 * weights.sum() * (1 - 1e-12)))
 
 
@@ -106,34 +130,13 @@ def lasting_difference(faults: Faults) -> float:
 
 def unavailability(faults: Faults) -> float:
     """Return the mean share of the nodes that is down, from the first fault on [-]."""
-    weights = time_by_nodes_down(faults)
+    weights = faults.time_by_nodes_down
     return float(weights @ np.arange(weights.size) / weights.sum() / faults.nodes)
 
 
 def _ticks(times: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return times at the resolution of the trace [1/10,000 day]."""
     return np.rint(times * TICKS).astype(np.int64)
-
-
-def time_by_nodes_down(faults: Faults) -> NDArray[np.float64]:
-    """Return for how long 0, 1, 2 ... nodes are down from the first fault on [1/10,000 day].
-
-    Outages of a node that overlap or touch are one.
-    """
-    last = round(faults.days * TICKS)
-    begin, end = (np.minimum(_ticks(np.minimum(times, faults.days)), last) for times in (faults.start, faults.end))
-    # Node after node on one axis, each as long as the trace and a tick.
-    axis = faults.node * (last + 1)
-    order = np.argsort(begin + axis, kind="stable")
-    begin, reached = (begin + axis)[order], np.maximum.accumulate((end + axis)[order])
-    is_first = np.concatenate(([True], begin[1:] > reached[:-1]))
-    is_last = np.concatenate((is_first[1:], [True]))
-    time = np.concatenate((begin[is_first], reached[is_last])) % (last + 1)
-    inside = np.argsort(time)
-    level = np.concatenate(([0], np.cumsum(np.where(inside < len(time) // 2, 1, -1))))
-    edges = np.concatenate((time[inside[:1]], time[inside], [last]))
-    # Between changes at one instant the level may be anything, but it lasts for no time.
-    return np.bincount(np.maximum(level, 0), weights=np.diff(edges)).astype(np.float64)
 
 
 def weekly_dispersion(faults: Faults) -> float:
