@@ -14,10 +14,15 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ettrick.sim.records import LogError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from zoneinfo import ZoneInfo
+
+    from numpy.typing import NDArray
 
 EPOCH = (631152000.0, 4102444800.0)
 """Seconds since 1970 of the years 1990 to 2100, between which the moments of a log lie [s]."""
@@ -226,6 +231,41 @@ class TimestampParser:
         if value > self._high:
             self._high = value
         return value
+
+    def read_all(self, texts: Sequence[str], second: float = 1.0) -> NDArray[np.float64]:
+        """Return the moments [s], shape (n,), that `read` returns one by one.
+
+        Raises
+        ------
+        ValueError
+            If it refuses one of them; it says which, and why.
+        """
+        form, values = self._moments(texts, second)
+        if form and self.form not in ("", form):
+            raise ValueError(f"are {form}")
+        counted = values
+        if form is _NUMBERS:
+            counted = values[(values < _NEVER) | (values >= 100 * _NEVER) | (values % _NEVER != 0)]
+            if counted.max(initial=0.0) > EPOCH[1]:
+                raise ValueError("are after the year 2100")
+            self._is_whole = self._is_whole and not (counted % 1.0).any()
+        self.form = form or self.form
+        self._low = min(self._low, float(counted.min(initial=math.inf)))
+        self._high = max(self._high, float(counted.max(initial=-math.inf)))
+        return values
+
+    def _moments(self, texts: Sequence[str], second: float) -> tuple[str, NDArray[np.float64]]:
+        """Return the form of moments, empty if there are none, and their values [s], shape (n,)."""
+        try:
+            values = np.fromiter(map(float, texts), np.float64, len(texts)) * second
+        except ValueError:
+            moments = [self._moment(text, second) for text in texts]
+            if len({form for form, _ in moments}) > 1:
+                raise ValueError("are of several forms") from None
+            return moments[0][0], np.array([value for _, value in moments])
+        if not ((values >= 0) & (values < math.inf)).all():
+            raise ValueError("are no numbers of zero or more")
+        return _NUMBERS if len(texts) else "", values
 
     @staticmethod
     def _is_never(text: str, value: float, second: float) -> bool:

@@ -17,6 +17,7 @@ import contextlib
 import csv
 import functools
 import gc
+import heapq
 import io
 import itertools
 import math
@@ -25,7 +26,7 @@ import os
 import re
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from ettrick.sim.units import DURATION, parse
 from ettrick.sim.yamlfile import check_kind
@@ -33,7 +34,11 @@ from ettrick.sim.yamlfile import check_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
+    import numpy as np
     from _typeshed import WriteableBuffer
+    from numpy.typing import NDArray
+
+    Row = dict[str, str]
 
 CHUNK = 1 << 22
 """Bytes that are read at once."""
@@ -183,6 +188,35 @@ def lines(file: str, *, may_be_pipe: bool = False) -> Iterator[tuple[int, str]]:
 _MAX_JOINED = 50
 """Lines that one quoted field may span."""
 
+BLOCK = 1000
+"""Lines of a table that are taken at once; the first ones say whether it has decimal commas."""
+
+
+class Block(NamedTuple):
+    """Some rows of a table: their lines, their fields by role, and line and reason of those that cannot be used."""
+
+    lines: Sequence[int]
+    columns: Mapping[str, Sequence[str]]
+    wrong: list[tuple[int, str]]
+
+    def texts(self, role: str, rows: NDArray[np.int64] | None = None) -> Sequence[str]:
+        """Return the fields of a role, of all rows or of some; empty ones if there is no such column."""
+        count = len(self.lines) if rows is None else len(rows)
+        column = self.columns.get(role)
+        if column is None:
+            return [""] * count
+        return column if rows is None or count == len(column) else [column[row] for row in rows.tolist()]
+
+    def row(self, index: int) -> Row:
+        """Return the fields of a row by role."""
+        return {role: column[index] for role, column in self.columns.items()}
+
+    def rows(self) -> Iterator[tuple[int, Row | str]]:
+        """Return the line of each row and its fields by role; instead of them, why a row cannot be used."""
+        rows = map(dict, map(zip, itertools.repeat(tuple(self.columns)), zip(*self.columns.values(), strict=True)))
+        numbered: Iterable[tuple[int, Row | str]] = zip(self.lines, rows, strict=True)
+        return heapq.merge(numbered, self.wrong, key=operator.itemgetter(0)) if self.wrong else iter(numbered)
+
 
 class Table:
     """The rows of a table with a header, by the roles of its columns.
@@ -212,7 +246,7 @@ class Table:
         If there is no header, a column is there twice, or one that is needed is missing.
     """
 
-    _has_commas = False
+    has_commas = False
 
     def __init__(
         self,
@@ -232,7 +266,7 @@ class Table:
         if first.lstrip().startswith(("{", "[{")):
             raise LogError(f"{file}:{self.line}: is JSON, and this is read from a table: CSV with a header; convert it")
         self.delimiter = max(",;\t|", key=first.count)
-        self._has_commas = self.delimiter == ";"
+        self.has_commas = self.delimiter == ";"
         self.header = self._header(first)
         names = {name: (name,) for name in self.header} if names is None else names
         columns = {role: column_of(self.header, choices) for role, choices in names.items()}
@@ -284,24 +318,50 @@ class Table:
         """Return the name of the column that has a role; nothing if none has it."""
         return self.header[self.columns[role]] if role in self.columns else ""
 
-    def rows(self) -> Iterator[tuple[int, dict[str, str] | str]]:
+    def rows(self) -> Iterator[tuple[int, Row | str]]:
         """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
-        ahead = list(itertools.islice(self._lines, _LOOK_AHEAD))
-        self._has_commas = self._has_commas or any(_COMMA.search(text) for _, text in ahead)
-        self._again += reversed(ahead)
-        width, roles, delimiter = len(self.header), tuple(self.columns), self.delimiter
-        pick = operator.itemgetter(*self.columns.values(), 0)  # one more, so that it is a tuple
-        for line, text in iter(self._next, None):
+        for block in self.blocks():
+            yield from block.rows()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows, some at a time."""
+        ahead = list(itertools.islice(self._lines, BLOCK))
+        self.has_commas = self.has_commas or any(_COMMA.search(text) for _, text in ahead)
+        while ahead:
+            texts = [text for _, text in ahead]
+            rows = [text.split(self.delimiter) for text in texts]
+            if set(map(len, rows)) == {len(self.header)} != {1} and '"' not in "".join(texts):
+                yield self._block([line for line, _ in ahead], rows, [])
+            else:
+                self._again += reversed(ahead)
+                yield self._fitted_block()
+            ahead = list(itertools.islice(self._lines, BLOCK))
+
+    def _block(self, lines: list[int], rows: list[list[str]], wrong: list[tuple[int, str]]) -> Block:
+        """Return a block of rows, each with a field for each name of the header, and of those that are wrong."""
+        fields = list(zip(*rows, strict=True)) or [()] * len(self.header)
+        columns: dict[str, Sequence[str]] = {
+            role: list(map(str.strip, fields[index])) for role, index in self.columns.items()
+        }
+        return Block(lines, columns, wrong)
+
+    def _fitted_block(self) -> Block:
+        """Return the rows of the lines that are to be read again, which may have quotes or too many fields."""
+        lines, rows, wrong, width = [], [], [], len(self.header)
+        while self._again:
+            line, text = self._again.pop()
             joined: list[tuple[int, str]] = []
-            fields = self._quoted(text, joined) if '"' in text else text.rstrip("\r\n").split(delimiter)
+            fields = self._quoted(text, joined) if '"' in text else text.rstrip("\r\n").split(self.delimiter)
             if len(fields) != width:
                 fields = self._fitted(fields, width)
             if len(fields) == width and (width > 1 or fields[0].strip()):
-                yield line, dict(zip(roles, map(str.strip, pick(fields)), strict=False))
+                lines.append(line)
+                rows.append(fields)
             elif text.strip():
                 self._again += reversed(joined)
-                wrong = f"has {len(fields)} fields, and the header {width}"
-                yield line, wrong if fields else "a quoted field does not end, or is too long"
+                reason = f"has {len(fields)} fields, and the header {width}"
+                wrong.append((line, reason if fields else "a quoted field does not end, or is too long"))
+        return self._block(lines, rows, wrong)
 
     def _fitted(self, fields: list[str], width: int) -> list[str]:
         """Return the fields of a row without empty ones at its end, those of the free column joined."""
@@ -345,7 +405,7 @@ class Table:
         ValueError
             If the table has decimal commas, or semicolons as their spreadsheets write, and the number may be two.
         """
-        if self._has_commas and _POINT.fullmatch(text):
+        if self.has_commas and _POINT.fullmatch(text):
             raise ValueError(f"'{text}', which has {_mark(text)}")
         return text
 
@@ -399,9 +459,6 @@ def column_of(header: Sequence[str], choices: Sequence[str]) -> int:
 
 
 # Values.
-
-_LOOK_AHEAD = 1000
-"""Rows of a table that say whether it has decimal commas."""
 
 _COMMA = re.compile(r'(?:^|[\t;|"])-?\d+,\d+(?:[\t;|"]|\s*$)')
 """A field that holds a number with a comma, in a table that has another delimiter or quotes it."""
@@ -586,7 +643,7 @@ _LENGTHS = [
 """Lengths of time as Slurm, Python and pandas write them, Slurm's without hours, and those of ISO 8601."""
 
 
-_LONGEST = 1e12
+LONGEST = 1e12
 """Length of time that nothing has [s]; what Slurm writes for no limit, 2**32 minutes, is below it."""
 
 
@@ -594,7 +651,7 @@ def duration(text: str, second: float = 1.0) -> float:
     """Return a length of time [s]: ``1-02:00:00``, ``1 day, 2:00:00``, ``PT26H``, ``26 h``, or a number of units."""
     if ":" not in text and not text[-1:].isalpha():
         value = number(text) * second
-        if value > _LONGEST:
+        if value > LONGEST:
             raise ValueError(f"'{text}', which is longer than any job")
         return value
     match = next((match for pattern in _LENGTHS if (match := pattern.fullmatch(text))), None)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "swf" / "lublin_256_synthetic.swf.gz"
 """2,993 jobs on 256 processors."""
 
-_NO_FAILURES: dict[str, Any] = {
+NO_FAILURES: dict[str, Any] = {
     "detection": {"time": "0 s"},
     "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
     "recovery": {"use": "full-restart", "initialize": "0 s"},
@@ -163,7 +163,20 @@ def _log_rows() -> Iterable[str]:
         ("conservative", 2, "<= 1.5 s"),
     ):
         limit = "exact" if factor == 1 else {"factor": factor}
+<<<<<<< HEAD
         prepared = sim.prepare(sim.parse(_log_content(use, limit)))
+=======
+        stream = {"name": "log", "use": "trace", "file": str(LOG), "restart": "0 s", "checkpoint": {}, "limit": limit}
+        content = {
+            "name": use,
+            "cluster": {"nodes": 256, "gpus_per_node": 1, "fabric": {"rails": 1}},
+            "horizon": "100 d",
+            "streams": [stream],
+            "scheduler": {"use": use},
+            **NO_FAILURES,
+        }
+        prepared = sim.prepare(sim.parse(content))
+>>>>>>> 938aabb4 (x)
         results = [_timed(prepared) for _ in range(3)]
         fleet = results[0][0].fleet
         wait = fleet.job_sum("wait_first_job").sum() / fleet.job_sum("started_job").sum()
@@ -247,7 +260,7 @@ def _queue_rows() -> Iterable[str]:
                 "cluster": {"nodes": 64, "gpus_per_node": 1, "fabric": {"rails": 1}},
                 "streams": [stream],
                 "scheduler": {"use": use, **tested},
-                **_NO_FAILURES,
+                **NO_FAILURES,
             }
             short, long = (_timed(sim.prepare(sim.parse({**content, "horizon": span}))) for span in ("1 h", "801 h"))
             costs.append(1e6 * (long[1] - short[1]) / ((long[0].events - short[0].events) or 1))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import os
 import random
 import resource
 import subprocess
@@ -22,9 +24,10 @@ from ettrick.sim.failures import Replay
 from ettrick.sim.input.job_trace import read_jobs
 from ettrick.sim.scenario.streams import JobTrace
 from tests import log_writers
+from tests.bench.fleets import NO_FAILURES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 ROWS, EVENTS = 1_000_000, 100_000
 
@@ -64,7 +67,37 @@ def log_rows() -> list[str]:
         for name, (title, target) in FITTED.items():
             seconds, megabytes = _measured(name, folder)
             lines.append(f"{title:42} {seconds:7.1f} {megabytes:8.0f} {'':9}  {target}")
-    return [*lines, "over csv: over what csv.reader takes to split as many rows of sacct"]
+    return [*lines, "over csv: over what csv.reader takes to split as many rows of sacct", "", *_trace_rows()]
+
+
+def _trace_rows() -> Iterable[str]:
+    """Check a job trace of a million rows in each format, and run a tenth of it, as whole commands."""
+    yield f"{'whole commands':42} {'CPU s':>7} {'peak MB':>8}  target"
+    cases = (
+        ("check", "jobs.csv", ROWS, "<= 6 s"),
+        ("check", "jobs.swf", ROWS, "<= 6 s"),
+        ("run", "jobs.csv", ROWS // 10, "<= 9 s (90 s, 500 MB of a million)"),
+    )
+    for command, name, rows, target in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            (swf if name.endswith("swf") else jobs)(Path(folder, name), rows)
+            content = {
+                "name": "trace",
+                "cluster": {"nodes": 320, "gpus_per_node": 8, "fabric": {"rails": 8, "radix": 1024}},
+                "horizon": f"{15 * rows} s",
+                "streams": [{"name": "log", "use": "trace", "file": name, "restart": "0 s", "checkpoint": {}}],
+                "scheduler": {"use": "fifo"},
+                **NO_FAILURES,
+            }
+            scenario = Path(folder, "trace.yaml")
+            scenario.write_text(json.dumps(content), encoding="utf-8")
+            code = "import sys; sys.argv[0] = 'ettrick'; from ettrick.cli import app; app()"
+            arguments = [command, str(scenario), *(["--quiet"] if command == "run" else [])]
+            process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            assert status == 0
+            seconds, megabytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+            yield f"{f'{command} of {rows:,} jobs, {name[-3:]}':42} {seconds:7.1f} {megabytes:8.0f}  {target}"
 
 
 def _measured(name: str, folder: str) -> tuple[float, float]:

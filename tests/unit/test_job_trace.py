@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.sim.input.job_trace import JobTraceTable, read_jobs
+from ettrick.sim import records
+from ettrick.sim.input.job_trace import JobTraceTable, _TraceReader, read_jobs
 from ettrick.sim.records import LogError
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.streams import OUTCOMES, JobTrace
 from tests import harness
 from tests.cases import cases
-from tests.pace import budget
+from tests.pace import SEED, budget
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
@@ -412,6 +414,69 @@ def test_any_table_is_read_or_explained(
     assert (np.diff(jobs.submit) >= 0).all()
     assert (jobs.gpus >= 1).all()
     assert (np.isfinite(jobs.run) & (jobs.run >= 0) & (jobs.limit > 0)).all()
+
+
+FIELDS = {
+    "job": ["1", "2", "7.batch", "7.0", ""],
+    "submit": ["-5", "", "2026-11-20"],
+    "gpus": ["0", "8x", "2.0", "H100 x 4", ""],
+    "run": ["", "0", "00:10:00", "nan", "x"],
+    "limit": ["", "UNLIMITED", "60", "1 h", "-1"],
+    "state": ["RUNNING", "CANCELLED by 7", "FAILED", "", "odd"],
+    "tenant": ["b", ""],
+    "start": ["", "50", "2026-11-20"],
+    "end": ["", "60", "1"],
+    "priority": ["3", "-2.5", "high"],
+}
+"""Fields of each role that are not as most."""
+
+PARTS_OF_SWF = ["-1", "0", "1", "2", "4", "5", "x"]
+
+
+def odd_table(seed: int) -> tuple[str, str]:
+    """Return name and content of a trace of which some rows have odd fields."""
+    generator = random.Random(seed)
+    odd = generator.choice([0.0, 0.01, 0.1])
+    if generator.random() < 0.3:
+        rows = [[f"{at}", f"{at}", "0", "60", "8", "-1", "-1", "8", "90", "-1", "1", *"1111111"] for at in range(30)]
+        parts = [[generator.choice(PARTS_OF_SWF) if generator.random() < odd else word for word in row] for row in rows]
+        return "a.swf", "\n".join(map(" ".join, parts))
+    dated = generator.random() < 0.3
+    roles = ["submit", "gpus", "run", *(role for role in [*FIELDS][:1] + [*FIELDS][4:] if generator.random() < 0.6)]
+    lines = [",".join(roles)]
+    for at in range(30):
+        usual = {"submit": f"2026-11-20T10:{at:02}:00Z" if dated else f"{at}", "run": "5", "start": "90", "end": "95"}
+        usual |= {
+            "job": f"{at}",
+            "gpus": "8",
+            "limit": "9",
+            "state": "COMPLETED",
+            "tenant": f"{at % 3}",
+            "priority": "1",
+        }
+        lines.append(",".join(generator.choice(FIELDS[r]) if generator.random() < odd else usual[r] for r in roles))
+    return "a.csv", "\n".join(lines)
+
+
+def test_blocks_of_rows_are_read_as_single_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of a block give what its rows give one by one: the same jobs, notes and complaints."""
+
+    def outcome(seed: int, **keys: Any) -> str:
+        name, content = odd_table(seed)
+        try:
+            jobs = trace(tmp_path, content, name, **keys)
+        except (LogError, RuleError) as error:
+            return str(error)
+        return repr([column.tolist() if isinstance(column, np.ndarray) else column for column in jobs])
+
+    seeds = range(60 * SEED, 60 * SEED + budget(960))
+    keys: list[dict[str, Any]] = [{}, {"skip_bad_rows": True}, {"skip_bad_rows": True, "origin": 10}]
+    with monkeypatch.context() as patch:
+        patch.setattr(_TraceReader, "_take_all", lambda *_: False)
+        expected = [outcome(seed, **keys[seed % 3]) for seed in seeds]
+    for size in (1, 7, 1000):
+        monkeypatch.setattr(records, "BLOCK", size)
+        assert [outcome(seed, **keys[seed % 3]) for seed in seeds] == expected
 
 
 # As a stream of a scenario.
