@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-<<<<<<< HEAD
-import shutil
-=======
 import resource
->>>>>>> 32ec9260 (The bench runs the whole command on the log, and a week of 64 nodes in bare timeouts)
+import shutil
 import statistics
 import subprocess
 import sys
