@@ -153,8 +153,8 @@ metrics: [ettr]
 """
 
 
-def loop_seconds(replications: int = 500) -> float:
-    """Return the CPU time of the compiled loop alone, of a replication of Llama 3 [s]."""
+def replication_seconds(replications: int = 500) -> tuple[float, float]:
+    """Return the CPU time of a replication of Llama 3 in a running process, and of its compiled loop alone [s]."""
     workspace = Workspace(sim.with_engine(sim.prepare(sim.load("llama3-405b-54d")), 10_000))
     loop, spent = workspace.run_code, []
 
@@ -164,9 +164,10 @@ def loop_seconds(replications: int = 500) -> float:
         spent.append(time.process_time() - start)
 
     workspace.run_code = timed
+    start = time.process_time()
     for replication in range(replications):
         workspace.run(replication)
-    return sum(spent) / replications
+    return (time.process_time() - start) / replications, sum(spent) / replications
 
 
 def point_seconds(path: Path, points: int = 64) -> float:
@@ -185,18 +186,19 @@ def point_seconds(path: Path, points: int = 64) -> float:
 
 def many_rows() -> list[str]:
     """Return what ten thousand replications and a Sobol analysis take as commands, machine code at hand."""
-    before = loop_seconds()
+    _, before = replication_seconds()
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "bench.yaml"
         path.write_text(_INPUTS, encoding="utf-8")
         few, many = (_timed("run", "llama3-405b-54d", "-n", str(count), "--jobs", "2") for count in (1_000, 10_000))
-        point, after = point_seconds(path), loop_seconds()
+        point, (replication, after) = point_seconds(path), replication_seconds()
         loop = 10_000 * (before + after) / 2
         sobol = _timed("sensitivity", str(path), "--method", "sobol", "--jobs", "2", "--out", f"{name}/out", "--yes")
     return [
         f"{'machine code, as commands on two cores':66} {'measured':>9}  {'target':>9}",
         f"  {'10,000 replications of Llama 3':64} {many.seconds:7.1f} s  {'<= 12 s':>9}",
         f"  {'their CPU time over that of their compiled loop alone':64} {many.cpu / loop:8.2f}x  {'<= 2.0x':>9}",
+        f"  {'one more in a running process over its compiled loop alone':64} {replication / after:8.2f}x  {'<= 1.6x':>9}",
         f"  {'their memory':64} {many.megabytes:6.0f} MB  {'<= 250 MB':>9}",
         f"  {'their memory over that of 1,000':64} {many.megabytes / few.megabytes:8.2f}x  {'flat':>9}",
         f"  {'Sobol, 6 inputs, 1,024 base points: 8,192 scenarios of 10':64} {sobol.seconds:7.1f} s  {'<= 60 s':>9}",
