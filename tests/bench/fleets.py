@@ -142,7 +142,7 @@ def _log_content(use: str, limit: object) -> dict[str, Any]:
         "horizon": "100 d",
         "streams": [stream],
         "scheduler": {"use": use},
-        **_NO_FAILURES,
+        **NO_FAILURES,
     }
 
 
@@ -160,20 +160,7 @@ def _log_rows() -> Iterable[str]:
         ("conservative", 2, "<= 1.5 s"),
     ):
         limit = "exact" if factor == 1 else {"factor": factor}
-<<<<<<< HEAD
         prepared = sim.prepare(sim.parse(_log_content(use, limit)))
-=======
-        stream = {"name": "log", "use": "trace", "file": str(LOG), "restart": "0 s", "checkpoint": {}, "limit": limit}
-        content = {
-            "name": use,
-            "cluster": {"nodes": 256, "gpus_per_node": 1, "fabric": {"rails": 1}},
-            "horizon": "100 d",
-            "streams": [stream],
-            "scheduler": {"use": use},
-            **NO_FAILURES,
-        }
-        prepared = sim.prepare(sim.parse(content))
->>>>>>> 938aabb4 (x)
         results = [_timed(prepared) for _ in range(3)]
         fleet = results[0][0].fleet
         wait = fleet.job_sum("wait_first_job").sum() / fleet.job_sum("started_job").sum()
