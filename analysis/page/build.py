@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.amounts import capital, form_of, name_of, number_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters import (
-    answers,
     capacity,
     cluster,
     compare,
@@ -98,7 +97,7 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
         ],
         "cells": [_cell(cell, axes, forms) for cell in content.cells],
         "unknown": [str(axis.title) for axis in content.axes.values() if axis.unknown],
-        "start": _start(content, axes),
+        "start": _start(content, axes, report_data.chosen),
     }
 
 
@@ -157,13 +156,12 @@ def _texts(cell: CellSummary, summary: CellMetric | None, form: NumberFormat) ->
     return [form.plain(mean, ci95), *ranges, ""]
 
 
-def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
+def _start(content: SweepDocument, axes: Sequence[_Axis], chosen: tuple[int, int | None] | None) -> dict[str, Any]:
     """Return what is shown first: along the axis with the most numbers, a line for each value of that with fewest."""
     order = sorted(range(len(axes)), key=lambda place: (axes[place].numbers is None, -len(axes[place].values)))
     x = order[0]
     few = [place for place in order[1:] if len(axes[place].values) <= _LINES]
     series = min(few, key=lambda place: len(axes[place].values)) if few else -1
-    chosen = answers.chosen_cells(content)
     is_grid = len(content.cells) == math.prod(len(axis.values) for axis in axes)
     if chosen is None or not is_grid:
         return {"x": x, "series": series, "at": [-1] * len(axes)}

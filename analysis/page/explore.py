@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import json
 import math
 import os
@@ -36,6 +37,7 @@ from ettrick.sim import catalog, plugins, units, yamlfile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ettrick.analysis.results.models import RunDocument
     from ettrick.sim import Prepared, Scenario, Template
 
 # What can be moved: positions of a slider, and what each replaces in the scenario.
@@ -152,6 +154,9 @@ def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
 REPLICATIONS, PATIENCE = 32, 0.7
 """Replications of a setting; a request adds as many of them as fit into a time [s], one at least."""
 
+_FIRST_PATIENCE = 0.03
+"""Time into which those of the first answer about a setting fit [s]: numbers come soon, and more of them after it."""
+
 
 class ExploreError(ValueError):
     """A scenario that has nothing to be explored; the message is one line."""
@@ -173,10 +178,11 @@ class Setting:
 
 @dataclass
 class PartialEnsemble:
-    """The replications of a setting so far, and how long they took [s]."""
+    """The replications of a setting so far, how long they took [s], and the document of the last answer about them."""
 
     ensemble: Ensemble
     seconds: float = 0.0
+    content: RunDocument | None = None
 
 
 class Explorer:
@@ -272,6 +278,7 @@ class Explorer:
             html.inline_svg(losses.waterfall_of(dict.fromkeys(sim.JOB_BUCKETS, 0.0), {}), "")  # the first takes seconds
         finally:
             self.compiling = False
+            gc.freeze()  # what is there now stays: looking through it for garbage would make an answer wait
 
     @functools.cached_property
     def _is_covered(self) -> bool:
@@ -310,7 +317,7 @@ class Explorer:
         }
 
     def simulate(self, query: Mapping[str, str], check: Callable[[], None]) -> dict[str, Any]:
-        """Simulate more replications of a setting, and return what all of them say, with their pictures.
+        """Simulate more replications of a setting, and return what all of them say.
 
         Raises
         ------
@@ -322,14 +329,7 @@ class Explorer:
             check()
             partial = self._begun(setting.texts)
             engine = self._simulate_more(partial, check)
-            ensemble = partial.ensemble
-            content = document(ensemble, command="")
-            has_chance = not replays_a_log(setting.prepared)
-            picture = losses.waterfall_of(
-                content.time_shares, losses.change_intervals(ensemble.results) if has_chance else {}
-            )
-            check()
-            drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
+            content = partial.content = document(partial.ensemble, command="")
         done = content.replications == REPLICATIONS
         how = ("" if done else f"{content.replications} of ") + number_of(REPLICATIONS, "replication")
         how += f" in {partial.seconds:.2f} s by {'machine code' if engine == 'compiled' else 'events'}"
@@ -340,25 +340,43 @@ class Explorer:
         return {
             "ettr": shown("ettr", [content.metrics["ettr"].mean]).worded(content.metrics["ettr"]),
             "shares": _shown({name: share for name, (_, share) in formula.beside(content).items()}),
-            "title": picture.title,
-            "picture": drawn.markup,
             "metrics": [row[:3] for row in losses.goodput(content).rows],
             "how": f"{how}.",
             "apart": f"The closed form is outside the 95 % interval by {points_text(outside, '')}." if outside else "",
             "done": done,
         }
 
+    def picture(self, query: Mapping[str, str], check: Callable[[], None]) -> dict[str, str]:
+        """Draw where the time goes in the replications of the last answer about a setting; drawing takes longest.
+
+        Raises
+        ------
+        StaleError
+            If somebody has moved on, or nothing of the setting was simulated.
+        """
+        setting = self.setting(query)
+        with self._simulating:
+            check()
+            partial = self._begun(setting.texts)
+            if partial.content is None:
+                raise StaleError
+            has_chance = not replays_a_log(setting.prepared)
+            intervals = losses.change_intervals(partial.ensemble.results) if has_chance else {}
+            picture = losses.waterfall_of(partial.content.time_shares, intervals)
+            drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
+        return {"title": picture.title, "picture": drawn.markup}
+
     def _simulate_more(self, partial: PartialEnsemble, check: Callable[[], None]) -> str:
         """Add as many replications as there is time for, and return what simulates them."""
         prepared, start = partial.ensemble.prepared, time.perf_counter()
         is_compiled = self._is_covered and not self.compiling and not sim.why_events(prepared, 10**9)
         ready = replace(prepared, engine="compiled" if is_compiled else "events")
-        before = partial.seconds
+        before, patience = partial.seconds, PATIENCE if partial.seconds else min(PATIENCE, _FIRST_PATIENCE)
         while len(partial.ensemble.rows) < REPLICATIONS:
             partial.ensemble.add(sim.run(ready, len(partial.ensemble.rows)))
             partial.seconds = before + time.perf_counter() - start
             check()
-            if partial.seconds - before > PATIENCE:
+            if partial.seconds - before > patience:
                 break
         return ready.engine
 
@@ -496,15 +514,14 @@ class _Handler(BaseHTTPRequestHandler):
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             return self._send("403: open the whole address that was printed", status=HTTPStatus.FORBIDDEN)
         explorer = self.server.explorer
+        numbers = {"closed": explorer.closed, "simulated": explorer.simulate, "picture": explorer.picture}
         try:
             query = _query(address.query)
             check = explorer.newest(query)
             if wanted == "":
                 return self._send(self.server.page, "text/html")
-            if wanted == "closed":
-                return self._send(json.dumps(explorer.closed(query, check)), "application/json")
-            if wanted == "simulated":
-                return self._send(json.dumps(explorer.simulate(query, check)), "application/json")
+            if wanted in numbers:
+                return self._send(json.dumps(numbers[wanted](query, check)), "application/json")
             if wanted == "study":
                 return self._send(explorer.study(query), "application/yaml", f"explore-{explorer.base.name}.yaml")
             if wanted == "report":

@@ -19,7 +19,7 @@ from ettrick import sim
 from tests.bench.fleets import fleet_rows, timeouts_per_second
 from tests.bench.logs import log_rows
 from tests.bench.startup import startup_rows
-from tests.bench.studies import many_rows, precision_rows, report_rows, study_rows
+from tests.bench.studies import explore_rows, many_rows, precision_rows, report_rows, study_rows
 
 DAYS = 90
 
@@ -335,6 +335,8 @@ def main() -> None:
                 *many_rows(),
                 "",
                 *report_rows(),
+                "",
+                *explore_rows(),
                 "",
                 *log_rows(),
             )

@@ -148,7 +148,9 @@ def test_the_simulation_is_that_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
     found, mean = seen[3], means(replicate(quick.base, 4, processes=1).rows)["ettr"]
     assert found["shares"]["productive"][2] == pytest.approx(mean, rel=1e-12)
     assert found["metrics"][0][:2] == ("ETTR (productive / requested)", f"{100 * (mean or 0):.2f} %")
-    assert found["picture"].startswith("<svg")
+    assert quick.picture({}, never)["picture"].startswith("<svg")
+    with pytest.raises(StaleError):
+        quick.picture({"rate": "0"}, never)  # nothing of it was simulated
     assert sum(share for _, _, share in found["shares"].values()) == pytest.approx(1.0)
 
 

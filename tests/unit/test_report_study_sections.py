@@ -389,6 +389,7 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
         against=report_data.cell(full),
         kind="sweep",
         sweep=report_data.sweep,
+        chosen=report_data.chosen,
         main=report_data.main,
     )
     worded = " ".join(map(plain, present(compare.bridge_section(fake)).text))

@@ -188,6 +188,7 @@ class AnsweredQuestion(Generic[_Data]):
     places: SourceDocument
     position: int
     rows: CellRows = field(default_factory=CellRows)
+    _shown: dict[str, MetricFormat] = field(default_factory=dict, init=False)  # by metric, as it is asked for
 
     @property
     def document(self) -> SweepDocument:
@@ -257,7 +258,10 @@ class AnsweredQuestion(Generic[_Data]):
 
     def shown(self, metric: str = "") -> MetricFormat:
         """Return how a metric is shown in a table."""
-        return shown_of_cells(self.document.cells, metric or self.metric, self.document.currency)
+        metric = metric or self.metric
+        if metric not in self._shown:
+            self._shown[metric] = shown_of_cells(self.document.cells, metric, self.document.currency)
+        return self._shown[metric]
 
     def people(self, metric: str = "") -> MetricFormat:
         """Return how a metric is shown in a picture, in the units of its sentences."""

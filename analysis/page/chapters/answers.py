@@ -92,7 +92,9 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
     cells = {cell.cell: cell for cell in running(content)}
     if not cells:
         return None
-    for _, answer in answers_of(SourceDocument(RUN, content)):
+    places = SourceDocument(RUN, content)
+    leads = (_lead_text(AnsweredQuestion(places, index)) for index in range(len(content.answers)))
+    for answer in filter(None, leads):
         if answer.cell is not None and answer.cell != answer.rival and {answer.cell, answer.rival} <= cells.keys():
             return answer.cell, answer.rival
     best = (best_of(list(cells.values()), content.metrics[0]) or list(cells.values()))[0]
@@ -634,11 +636,18 @@ ANSWERS = {
 
 
 def _answer_text(question: Asked[Any]) -> AnswerText | None:
-    """Return what an answer says; of a question that another package brings its own words, or else its numbers."""
+    """Return what an answer says, with all of it as a table and as a picture."""
+    lead, kind = _lead_text(question), ANSWERS.get(question.content["use"])
+    if lead is None or kind is None:
+        return lead
+    return lead._replace(picture=kind.picture(question), table=kind.table(question))
+
+
+def _lead_text(question: Asked[Any]) -> AnswerText | None:
+    """Return an answer in words; of a question that another package brings its own words, or else its numbers."""
     kind = ANSWERS.get(question.content["use"])
     if kind is None:
         data = json.dumps(question.data, ensure_ascii=False)
         words = " ".join(question.document.answers[question.position].sentences) or f"{asked_text(question)}: {data}."
         return AnswerText((words,), (asked_text(question),))
-    lead = kind.lead(question)
-    return lead and lead._replace(picture=kind.picture(question), table=kind.table(question))
+    return kind.lead(question)

@@ -31,7 +31,6 @@ from ettrick.analysis.contest.compare import by_value
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, rows_of
 from ettrick.analysis.page.account import requested_share
 from ettrick.analysis.page.cells import axes_of, bar, by_controls, gap_bar, mean_of, summary_of
-from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.charts.data import Intervals, Waterfall, WaterfallStep
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated, variability
 from ettrick.analysis.page.formats import terminal
@@ -795,7 +794,7 @@ def names_apart(
     Cells of a study are called by what distinguishes them: ``48 hot spares instead of 32``.
     """
     content = report_data.sweep if report_data.kind == "sweep" else None
-    chosen = None if content is None else chosen_cells(content)
+    chosen = report_data.chosen
     if content is None or chosen is None or chosen[1] is None:
         names = list(report_data.comparison.variants) if report_data.kind == "compare" else [before.name, after.name]
         labels = variant_labels(names)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import PERCENT, capital, number_of
 from ettrick.analysis.page.cells import axes_of
-from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.model import Column, Figure, Section, table_of
 from ettrick.analysis.statistics.intervals import binomial_interval
@@ -113,7 +112,7 @@ def _samples(report_data: ReportData, focus: ReplayedScenario) -> tuple[list[Sam
     if content is None or not rows or METRIC not in rows[0]:
         rivals = [] if report_data.against is None else [report_data.against]
         return [_simulated(replayed) for replayed in (focus, *rivals) if _is_alike(replayed)], [], None
-    chosen = chosen_cells(content)
+    chosen = report_data.chosen
     best = content.cells[chosen[0] if chosen is not None else 0].values
     axis = _axis(content, rows, best)
     others_at = [fixed_axis for fixed_axis in axes_of(content) if axis is None or fixed_axis.name != axis.name]
@@ -241,7 +240,7 @@ def _notes(
             f"{PERCENT.plain(low)} to {PERCENT.plain(high)} (95 %)."
         )
     if content is not None and axis is not None:
-        chosen = chosen_cells(content)
+        chosen = report_data.chosen
         fixed_axes = [fixed_axis for fixed_axis in axes_of(content) if fixed_axis.name != axis.name]
         if chosen is not None and fixed_axes:
             values = content.cells[chosen[0]].values

@@ -358,7 +358,8 @@ def draw_heat_map(chart: HeatMap) -> Figure:
         for column, share in enumerate(shades):
             shade = None if share is None else min(int(share * len(RAMP)), len(RAMP) - 1)
             color, ink = (FAINT, INK) if shade is None else (RAMP[shade], on(shade))
-            axes.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
+            # A patch of `add_patch` works out its ends, which are known.
+            axes.add_artist(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white", linewidth=1.0))
             place: dict[str, Any] = {"ha": "center", "va": "center", "linespacing": 1.1}
             axes.text(column + 0.5, row + 0.5, cells.texts[row][column], size=cells.size, color=ink, **place)
     return figure

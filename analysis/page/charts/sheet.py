@@ -168,17 +168,16 @@ def wrapped(text: str, room: float, size: float = TEXT, lines: int = 2, is_bold:
 
     White space of the text itself is one space each. A word that is wider than a line is broken.
     """
+    if width_of(" ".join(text.split()), size, is_bold) <= room:
+        return " ".join(text.split())
     words = [part for word in text.split() for part in _parts(word, room, size, is_bold)]
     rows: list[str] = []
-    for word in words:
-        longer = f"{rows[-1]} {word}" if rows else word
-        if rows and width_of(longer, size, is_bold) <= room:
-            rows[-1] = longer
-        else:
-            rows.append(word)
-    if len(rows) > lines:
-        rows = [*rows[: lines - 1], cut(" ".join(rows[lines - 1 :]), room, size, is_bold)]
-    return "\n".join(rows)
+    while words and len(rows) < lines - 1:
+        ends = range(2, len(words) + 1)  # a word alone fits
+        count = 1 + bisect.bisect_right(ends, room, key=lambda end: width_of(" ".join(words[:end]), size, is_bold))
+        rows.append(" ".join(words[:count]))
+        words = words[count:]
+    return "\n".join([*rows, cut(" ".join(words), room, size, is_bold)] if words else rows)
 
 
 def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:

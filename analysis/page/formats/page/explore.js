@@ -1,5 +1,5 @@
 "use strict";
-// Sliders: each move asks for the closed form, and once it rests for the simulation.
+// Sliders: each move asks for the closed form, and once it rests for the simulation and its picture.
 (() => {
   const REST = 60; // ms without a move until it is simulated
   const knobs = JSON.parse(document.getElementById("knobs").textContent);
@@ -76,13 +76,15 @@
     if (!found) return;
     if (found.error) { complain(found.error); return; }
     simulated = found;
-    part("picture").innerHTML = found.picture;
-    part("picture").setAttribute("aria-label", found.title);
     fill("metrics", found.metrics.map(([name, ...cells]) => [cell("th", name), ...cells.map((text) => cell("td", text))]));
+    show();
+    const drawn = await ask("picture", mine);
+    if (!drawn) return;
+    part("picture").innerHTML = drawn.picture;
+    part("picture").setAttribute("aria-label", drawn.title);
     busy("false");
     document.body.dataset.simulated = mine;
     part("answer").setAttribute("aria-busy", !found.done); // said once, when nothing is added any more
-    show();
     if (!found.done) timer = setTimeout(simulate, 0, mine);
   }
 
