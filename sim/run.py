@@ -17,7 +17,7 @@ from ettrick.sim.failures.effects import CRASH
 from ettrick.sim.prepare.placement import LruCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.result import Result
@@ -56,10 +56,13 @@ def trace(prepared: Prepared, replication: int) -> FailureTrace:
     return draw_trace(prepared.sources, horizon, prepared.seed, replication, stationary=prepared.stationary)
 
 
-def with_engine(prepared: Prepared, replications: int) -> Prepared:
+def with_engine(
+    prepared: Prepared, replications: int, progress: Callable[[int, int | None], None] | None = None
+) -> Prepared:
     """Return a scenario of which so many replications are wanted, with what simulates them decided.
 
-    Machine code is at hand then: whoever starts processes calls this before.
+    Machine code is at hand then: whoever starts processes calls this before. `progress` is called with how many of its
+    functions are compiled, and their number, where they are not on the disk.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def with_engine(prepared: Prepared, replications: int) -> Prepared:
     if prepared.engine == "compiled":
         compiled.refuse(reason)
     if not reason:
-        compiled.machine_code()
+        compiled.machine_code(progress)
     return replace(prepared, engine="events" if reason else "compiled", engine_reason=reason)
 
 

@@ -114,6 +114,7 @@ def _simulated(
 
     effort: dict[str, Any] = {"processes": processes, "most_events": most_events(yes=yes)}
     wanted = Precision.parse(precision) if precision is not None else None
+    _compile_loop([prepared], runs.first_replications([prepared], replications, wanted), quiet=quiet)
     keeps_log = has_log or not OF_SINGLE_JOBS.isdisjoint(tables)
     with ProgressBar("replications", quiet=quiet) as progress:
         ensemble = runs.replicate(
@@ -123,6 +124,17 @@ def _simulated(
         return ensemble, None
     with ProgressBar("draws of rates", quiet=quiet) as progress:
         return ensemble, runs.band(ensemble, draws, progress=progress, **effort)
+
+
+def _compile_loop(variants: Sequence[Prepared], replications: int, *, quiet: bool) -> None:
+    """Compile the simulation loop if it is not yet, behind a bar of its own, where one of the variants is for it."""
+    from ettrick import sim
+    from ettrick.analysis.terminal import ProgressBar
+
+    if not sim.is_cached():
+        with ProgressBar("functions compiled, once for this version", quiet=quiet) as progress:
+            for prepared in variants:
+                sim.with_engine(prepared, replications, progress)
 
 
 def _run_text(content: RunDocument, prepared: Prepared) -> str:
@@ -204,6 +216,7 @@ def compare(
     from ettrick.analysis.contest import variants
     from ettrick.analysis.contest.compare import compare as compare_variants
     from ettrick.analysis.contest.precision import Precision
+    from ettrick.analysis.contest.runs import first_replications
     from ettrick.analysis.page.chapters import compare as compare_text
     from ettrick.analysis.results import files
     from ettrick.analysis.terminal import ProgressBar
@@ -213,6 +226,8 @@ def compare(
         wanted = Precision.parse(precision) if precision is not None else None
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, None if precision else replications, split_stores=split)
+        prepared = [variant.prepared for variant in ready]
+        _compile_loop(prepared, first_replications(prepared, replications, wanted), quiet=quiet or as_json)
         with ProgressBar("replications", quiet=quiet or as_json) as progress:
             comparison = compare_variants(
                 ready, replications, precision=wanted, at_equal=at_equal, processes=jobs, progress=progress,

@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import ir
 from llvmlite.binding import add_symbol
 from numba import carray, njit, types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.imputils import lower_getattr
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
@@ -170,8 +170,29 @@ def _called(library, libraries):
     return libraries
 
 
-def prepare():
+class _Compilations(event.Listener):
+    """Counts the functions that are compiled, for whoever waits for them."""
+
+    def __init__(self, progress):
+        self.progress, self.done = progress, 0
+
+    def on_start(self, event):
+        """Wait for the end."""
+
+    def on_end(self, event):
+        """Say how many are compiled, and of how many."""
+        del event
+        self.done += 1
+        self.progress(self.done, max(self.done, len(_PARTS) + 2))
+
+
+def prepare(progress=None):
     """Compile the loop, or load what has been compiled."""
+    with event.install_listener("numba:compile", _Compilations(progress or (lambda _done, _total: None))):
+        _compile()
+
+
+def _compile():
     codegen = simulate_at.targetctx.codegen()
     ours, set_env = codegen._library_class, codegen.set_env
 

@@ -132,10 +132,13 @@ def _digest() -> str:
 
 
 @functools.cache
-def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
+def machine_code(
+    progress: Callable[[int, int | None], None] | None = None,
+) -> tuple[Callable[[int], None], Callable[[int], None]]:
     """Return the compiled loop and what resets its arrays; both get the address of the scalars.
 
-    Code that cannot be kept is made anew; code that cannot be read is thrown away.
+    Code that cannot be kept is made anew; code that cannot be read is thrown away. `progress` is called with how many
+    functions are compiled, and their number.
 
     Raises
     ------
@@ -160,11 +163,11 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
     os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = str(folder)
     machine = importlib.import_module("ettrick.sim.compiled.machine")
     try:
-        machine.prepare()
+        machine.prepare(progress)
     except Exception as error:  # whatever a damaged file makes numba say
         warnings.warn(f"{folder} cannot be read ({type(error).__name__}): {again}", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)
-        machine.prepare()
+        machine.prepare(progress)
     return machine.simulate_at, machine.reset_at
 
 

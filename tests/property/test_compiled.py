@@ -508,7 +508,7 @@ def test_a_damaged_cache_is_thrown_away(tmp_path: Path, monkeypatch: pytest.Monk
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"damaged")
 
-    def prepare() -> None:
+    def prepare(_progress: object) -> None:
         if damaged.exists():
             raise EOFError("Ran out of input")
 
@@ -526,7 +526,7 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
 
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(machine, "prepare", lambda: None)
+    monkeypatch.setattr(machine, "prepare", lambda _progress: None)
     with pytest.warns(UserWarning, match="cannot be written to: the simulation loop is compiled anew") as warned:
         run.machine_code()
     assert len(warned) == 1
