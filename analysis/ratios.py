@@ -1,5 +1,6 @@
 """From what a replication counted and took to amounts over bases: the metrics of `ettrick.analysis.metrics`.
 
+Of a block of replications, whose results are columns, amounts and bases are columns too: these formulas hold for both.
 `ReplicationMetrics` has those of a scenario, energy, CO2 and cost among them; `job_ratios` those of a job,
 `target_ratios` what was promised of a service or a job.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from ettrick.sim.steps.power import energy_by_bucket, facility_energy
 from ettrick.sim.units import DAY, ENERGY, HOUR, YEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from ettrick.sim import JobResult, Prepared, PreparedJob, Result, TargetPlan
+    from ettrick.sim.engine.prepared import PowerPeriod
     from ettrick.sim.steps.power import FacilityEnergy
 
     FloatArray = npt.NDArray[np.float64]
@@ -69,6 +71,13 @@ def _tokens_served(prepared: Prepared, result: Result) -> float:
     )
 
 
+def _exact_sum(numbers: Iterable[float]) -> Any:
+    """Return the exact sum of numbers, of columns row by row."""
+    columns = np.broadcast_arrays(0.0, *numbers)
+    sums = [math.fsum(row) for row in zip(*map(np.ravel, columns), strict=True)]
+    return np.reshape(sums, columns[0].shape)[()]
+
+
 def _shares(prepared: Prepared, result: Result) -> list[float] | None:
     """Return the share of each job in what the cluster takes [-]; ``None`` if it is not stated how they share it."""
     cost = prepared.upkeep.cost
@@ -93,9 +102,10 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
     dict
         An amount and a base for each metric; bases add up over jobs and replications.
     """
-    requested, productive = job.requested, float(job.buckets[Bucket.PRODUCTIVE])
+    buckets = job.buckets.T
+    requested, productive = job.requested, buckets[Bucket.PRODUCTIVE]
     scheduling = job.waiting_for_nodes
-    queued = float(job.buckets[Bucket.QUEUED])
+    queued = buckets[Bucket.QUEUED]
     hits = sum(job.interruptions.values())
     planned = sum(count for cause, count in job.interruptions.items() if causes[cause - 1])
     metrics = {
@@ -122,7 +132,7 @@ def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dic
 def _since_arrival(plan: PreparedJob, job: JobResult) -> dict[str, Ratio]:
     """Return the metrics of a job that count from its arrival: what it does in a day, and when it is done."""
     # A job that arrives after the horizon is neither there nor late.
-    since_arrival = max(job.end - job.arrival, 0.0)
+    since_arrival: Any = np.maximum(job.end - job.arrival, 0.0)
     metrics = {}
     if plan.tokens_per_second:
         metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, since_arrival / DAY)
@@ -130,23 +140,25 @@ def _since_arrival(plan: PreparedJob, job: JobResult) -> dict[str, Ratio]:
         metrics["steps_per_day"] = Ratio(job.steps, since_arrival / DAY)
     if math.isfinite(plan.target):
         # Unfinished is later than anything that was seen, not a number of its own.
-        metrics["time_to_work"] = Ratio(since_arrival if job.finished else math.inf, 1)
+        time: Any = np.where(job.finished, since_arrival, math.inf)[()]
+        metrics["time_to_work"] = Ratio(time, 1)
         if plan.deadline is not None:
-            metrics["p_finish_by"] = Ratio(float(job.finished and since_arrival <= plan.deadline), 1)
+            metrics["p_finish_by"] = Ratio(1.0 * (job.finished & (since_arrival <= plan.deadline)), 1)
     return metrics
 
 
 def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
-    """Return the metrics of one replication, over all its jobs."""
-    return ReplicationMetrics(prepared, result).metrics()
+    """Return the metrics of one replication, over all its jobs, in plain numbers."""
+    metrics = ReplicationMetrics(prepared, result).metrics()
+    return {name: Ratio(*(np.asarray(number).item() for number in ratio)) for name, ratio in metrics.items()}
 
 
 class ReplicationMetrics:
-    """The metrics of a replication, and what it took; each part is worked out once."""
+    """The metrics of a replication, or of a block of them, and what it took; each part is worked out once."""
 
     def __init__(self, prepared: Prepared, result: Result) -> None:
         self.prepared, self.result = prepared, result
-        self.seconds = float(result.edges[-1] - result.edges[0])
+        self.seconds = result.edges.T[-1] - result.edges.T[0]
         """The length of the accounting window [s]."""
 
     @functools.cached_property
@@ -164,7 +176,7 @@ class ReplicationMetrics:
             return {}
         if drawn is not None:
             return dict(zip(CLUSTER_BUCKETS, drawn.nodes.tolist(), strict=True))
-        return energy_by_bucket(dict(zip(CLUSTER_BUCKETS, self.result.cluster.tolist(), strict=True)), facility.node)
+        return energy_by_bucket(dict(zip(CLUSTER_BUCKETS, self.result.cluster.T, strict=True)), facility.node)
 
     @functools.cached_property
     def energy(self) -> FacilityEnergy | None:
@@ -193,11 +205,11 @@ class ReplicationMetrics:
         if cost is None:
             return {}
         gpu_years = result.owned / YEAR
-        costs = {
+        costs: dict[str, Any] = {
             "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
             "energy": (cost.energy or 0.0) * self._priced_energy() / _KWH,
             "storage": (cost.storage or 0.0) * (self.seconds / YEAR),
-            "repair": math.fsum(cost.repair.get(part, 0.0) * number for part, number in self.repairs.items()),
+            "repair": _exact_sum(cost.repair.get(part, 0.0) * number for part, number in self.repairs.items()),
             "labour": (cost.labour or 0.0) * sum(self.repairs.values()),
             "rent": (cost.gpu_hour or 0.0) * result.owned / HOUR,
         }
@@ -214,8 +226,13 @@ class ReplicationMetrics:
         if self.result.drawn is not None:
             return self.result.drawn.priced
         levels, energy = self.prepared.upkeep.levels, self.energy
-        price = self.prepared.upkeep.mean(lambda level: level.price, self.seconds) if levels else 1.0
+        price = self._mean(lambda level: level.price) if levels else 1.0
         return energy.total * price if energy is not None else 0.0
+
+    def _mean(self, quantity: Callable[[PowerPeriod], float]) -> Any:
+        """Return the mean of a quantity of the power of the site."""
+        means = [self.prepared.upkeep.mean(quantity, seconds) for seconds in np.ravel(self.seconds).tolist()]
+        return np.reshape(means, np.shape(self.seconds))[()]
 
     def amounts(self) -> dict[str, float]:
         """Return what the replication took, by name.
@@ -234,12 +251,10 @@ class ReplicationMetrics:
             totals["energy"] = self.energy.total
             if METRICS["carbon"].lacks(prepared) is None:
                 totals["carbon"] = (
-                    drawn.carbon
-                    if drawn is not None
-                    else self.energy.total * prepared.upkeep.mean(lambda level: level.carbon, self.seconds)
+                    drawn.carbon if drawn is not None else self.energy.total * self._mean(lambda level: level.carbon)
                 )
         if prepared.upkeep.cost is not None:
-            totals["cost"] = math.fsum(self.costs.values())
+            totals["cost"] = _exact_sum(self.costs.values())
         return totals
 
     @functools.cached_property
@@ -260,7 +275,7 @@ class ReplicationMetrics:
         used or not: the GPUs, and the power that the facility is built for.
         """
         prepared, result = self.prepared, self.result
-        tokens = math.fsum(_tokens(prepared, result, index) for index in range(len(prepared.jobs)))
+        tokens = _exact_sum(_tokens(prepared, result, index) for index in range(len(prepared.jobs)))
         if serves_alone(prepared):
             tokens = _tokens_served(prepared, result)
         return _metrics(
@@ -293,7 +308,7 @@ class ReplicationMetrics:
         if serves_alone(prepared):
             metrics["tokens_per_day"] = Ratio(_tokens_served(prepared, result), self.seconds / DAY)
         else:
-            productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
+            productive = sum(job.buckets.T[Bucket.PRODUCTIVE] for job in result.jobs)
             metrics["cluster_goodput"] = Ratio(productive, result.capacity)
         metrics |= fleet_ratios(prepared, result.fleet) | target_ratios(prepared, result)
         return metrics | self._of_the_cluster() | self.spending()
@@ -327,7 +342,7 @@ class ReplicationMetrics:
             metrics["fill_rate"] = Ratio(demands - waited, demands)
             metrics["stock_outs"] = Ratio(waited, 1)
             metrics["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
-        if result.unit_seconds:
+        if np.any(result.unit_seconds):
             metrics["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
         return metrics
 
@@ -350,12 +365,6 @@ def time_shares(result: Result) -> dict[str, Ratio]:
     return {
         f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.tolist(), strict=True)
     }
-
-
-def add_times(times: dict[int, float], more: Mapping[int, float]) -> None:
-    """Add for how long a count had each value in a replication to what is in `times` [s]."""
-    for count, seconds in more.items():
-        times[count] = times.get(count, 0.0) + seconds
 
 
 # Targets: what is promised of a service or a job in each window of time, how often that is missed, what it costs.

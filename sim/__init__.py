@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from ettrick.sim.prepare.prepare import examine, prepare
     from ettrick.sim.prepare.services import REPLAYED, PreparedService, services_of
     from ettrick.sim.prepare.step import check_memory
-    from ettrick.sim.run import MOST_EVENTS, TraceCache, check_work, run, trace, with_engine
+    from ettrick.sim.run import MOST_EVENTS, TraceCache, block_size, check_work, run, run_block, trace, with_engine
     from ettrick.sim.scenario.fields import PathError
     from ettrick.sim.yamlfile import dump
 
@@ -106,7 +106,7 @@ import_on_use(
         "prepare.prepare": "examine prepare",
         "prepare.services": "PreparedService REPLAYED services_of",
         "prepare.step": "check_memory",
-        "run": "MOST_EVENTS TraceCache check_work run trace with_engine",
+        "run": "MOST_EVENTS TraceCache block_size check_work run run_block trace with_engine",
         "scenario.fields": "PathError",
         "yamlfile": "dump",
     },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import math
 import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -116,12 +117,11 @@ def run(
     """
     check_work(prepared.expected_events, most_events)
     if prepared.engine == "compiled" and not keeps_timeline:
-        from ettrick.sim.compiled.run import TooLargeError
-        from ettrick.sim.compiled.run import simulate as simulate_compiled
+        from ettrick.sim.compiled.run import TooLargeError, workspace
 
         # Both engines give the same: what outgrows the arrays is simulated by events.
         with contextlib.suppress(TooLargeError):
-            return simulate_compiled(prepared, replication, failures, keeps_log=keeps_log)
+            return workspace(prepared).run(replication, failures, keeps_log=keeps_log)
     try:
         failures = trace(prepared, replication) if failures is None else failures
         with _seldom_collected():
@@ -131,6 +131,34 @@ def run(
         if blamed is None:
             raise
         raise blamed from error
+
+
+_BLOCK, _BLOCK_SIZE = 50, 400_000
+"""Replications of a block at most, and what they may come to in events and nodes: the more, the later it is done."""
+
+
+def block_size(prepared: Prepared) -> int:
+    """Return how many replications are best asked for together: by events one."""
+    if prepared.engine != "compiled":
+        return 1
+    return min(max(int(_BLOCK_SIZE / (prepared.expected_events + prepared.nodes)), 1), _BLOCK)
+
+
+def run_block(prepared: Prepared, replications: range, *, keeps_log: bool = False) -> list[Result]:
+    """Simulate some replications, however many events they have; see :func:`run`.
+
+    Returns
+    -------
+    list
+        The results of all of them as columns from machine code, unless they have logs, or windows, of which each may
+        reach another number; else those of each.
+    """
+    if prepared.engine == "compiled" and prepared.windows is None and not keeps_log and len(replications) > 1:
+        from ettrick.sim.compiled.run import TooLargeError, workspace
+
+        with contextlib.suppress(TooLargeError):
+            return [workspace(prepared).block(replications)]
+    return [run(prepared, replication, keeps_log=keeps_log, most_events=math.inf) for replication in replications]
 
 
 @contextlib.contextmanager

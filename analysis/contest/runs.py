@@ -30,7 +30,7 @@ from ettrick.analysis.results.ensemble import Ensemble
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.statistics.estimates import means
 from ettrick.analysis.statistics.intervals import MeanEstimate, mean_estimate, widened
-from ettrick.sim import MOST_EVENTS, Prepared, Result, check_work, run, with_engine
+from ettrick.sim import MOST_EVENTS, Prepared, Result, block_size, check_work, run, run_block, with_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -48,10 +48,6 @@ _TRIAL = 0.3
 
 _PATIENCE = 1.5
 """Seconds of work left from which a process is worth its start [s]."""
-
-
-_TASK = 8
-"""Indices that a thread works on at a time."""
 
 
 def in_order(
@@ -101,14 +97,10 @@ def _on_threads(work: Callable[[Shared, int], Item], shared: Shared, indices: ra
     """Yield the work on each index in order from threads, a few ahead."""
     from concurrent.futures import ThreadPoolExecutor
 
-    def task(first: int) -> list[Item]:
-        return [work(shared, index) for index in indices[first : first + _TASK]]
-
     pool = ThreadPoolExecutor(workers)
     try:
-        firsts = range(0, len(indices), _TASK)
-        tasks = _ahead(lambda first: pool.submit(task, first), firsts, 2 * workers, contextlib.nullcontext())
-        yield from itertools.chain.from_iterable(tasks)
+        submit = functools.partial(pool.submit, functools.partial(work, shared))
+        yield from _ahead(submit, indices, 2 * workers, contextlib.nullcontext())
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -236,7 +228,7 @@ def replicated(
     keeps_log: bool = False,
     most_events: float = MOST_EVENTS,
 ) -> list[Ensemble]:
-    """Simulate replications 0, 1, 2, ... of variants, replication by replication: all get equally far.
+    """Simulate replications 0, 1, 2, ... of variants, block by block: all get equally far.
 
     Parameters
     ----------
@@ -252,9 +244,13 @@ def replicated(
     events = sum(prepared.expected_events for prepared in variants)
     check_work(events * replications, most_events)
     total = None if excess is not None else replications * len(variants)
-    simulate = functools.partial(_replication, keeps_log=keeps_log)
-    indices = range(MOST * len(variants) if total is None else total)
     compiled = all(prepared.engine == "compiled" for prepared in variants)
+    size, count = min(map(block_size, variants)), replications
+    if excess is not None:
+        # Goals are multiples of a batch, and no replication behind them takes part in a decision.
+        size, count = math.gcd(size, BATCH, replications), MOST
+    simulate = functools.partial(_block, replications=range(count), size=size, keeps_log=keeps_log)
+    indices = range(len(variants) * math.ceil(count / size))
     with contextlib.closing(in_order(simulate, variants, indices, processes, in_threads=compiled)) as source:
         advance = functools.partial(_advance, ensembles, source, check, progress, total)
         if excess is None:
@@ -269,22 +265,27 @@ def replicated(
 
 
 def _advance(
-    ensembles: Sequence[Ensemble], results: Iterator[Result], check: Callable[[Mapping[str, Ratio]], None],
+    ensembles: Sequence[Ensemble], blocks: Iterator[list[Result]], check: Callable[[Mapping[str, Ratio]], None],
     progress: Callable[[int, int | None], None] | None, total: int | None, goal: int,
 ) -> None:  # fmt: skip
-    """Add results to the ensembles of variants, replication by replication, up to a goal of replications."""
-    for index in range(len(ensembles[-1].rows) * len(ensembles), goal * len(ensembles)):
-        ensembles[index % len(ensembles)].add(next(results))
-        if not index:
-            check(ensembles[0].rows[0])
-        if progress is not None:
-            progress(index + 1, total)
+    """Add results to the ensembles of variants, block by block, up to a goal of replications."""
+    while len(ensembles[-1].rows) < goal:
+        for ensemble in ensembles:
+            is_first = not ensembles[0].rows
+            for result in next(blocks):
+                ensemble.add(result)
+            if is_first:
+                check(ensemble.rows[0])
+            if progress is not None:
+                progress(sum(len(advanced.rows) for advanced in ensembles), total)
 
 
-def _replication(variants: Sequence[Prepared], index: int, *, keeps_log: bool) -> Result:
-    """Simulate one replication of one variant."""
-    replication, position = divmod(index, len(variants))
-    return run(variants[position], replication, keeps_log=keeps_log, most_events=math.inf)
+def _block(
+    variants: Sequence[Prepared], index: int, *, replications: range, size: int, keeps_log: bool
+) -> list[Result]:
+    """Simulate a block of the replications of one variant."""
+    block, position = divmod(index, len(variants))
+    return run_block(variants[position], replications[block * size : (block + 1) * size], keeps_log=keeps_log)
 
 
 def replicate(

@@ -9,24 +9,26 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ettrick.analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
-from ettrick.analysis.ratios import ReplicationMetrics, add_times
+from ettrick.analysis.ratios import ReplicationMetrics
 from ettrick.analysis.statistics.differences import CONTROL_COUNT, ControlVariates
 from ettrick.analysis.statistics.rows import LazyRows, MetricTable
 from ettrick.sim import CLUSTER, CLUSTER_BUCKETS, JOB_BUCKETS, NAMED, NO_FLEET, ROOTS, Bucket, added
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
     from ettrick.sim import FleetResult, JobResult, Prepared, Result
 
     FloatArray = npt.NDArray[np.float64]
+
+Key = TypeVar("Key")
 
 
 class JobTally:
@@ -45,18 +47,49 @@ class JobTally:
         """The time of the final failure [s], its cause, and the number of interruptions before it."""
 
     def add(self, job: JobResult) -> None:
-        """Add a replication."""
-        if job.given_up < math.inf:
-            self.given_up.append((job.given_up, job.given_up_for, sum(job.interruptions.values())))
-        self.requested.append(job.requested)
-        self.buckets += job.buckets
-        self.finished += job.finished
-        self.censored += job.censored
-        self.never_started += math.isnan(job.start)
-        self.never_arrived += job.arrival >= job.end
-        self.waiting += math.isnan(job.start) and job.arrival < job.end
-        self.accepted += job.accepted
-        self.restores.update(job.restores)
+        """Add a replication, or a block of them."""
+        if np.any(job.given_up < math.inf):
+            ends = np.broadcast_arrays([job.given_up], job.given_up_for, sum(job.interruptions.values()))
+            rows = zip(*(column.ravel().tolist() for column in ends), strict=True)
+            self.given_up += [row for row in rows if row[0] < math.inf]
+        self.requested.frombytes(np.float64(job.requested).tobytes())
+        self.buckets = _sum_after(self.buckets, job.buckets)
+        self.finished += int(np.count_nonzero(job.finished))
+        self.censored += int(np.count_nonzero(job.censored))
+        self.never_started += int(np.count_nonzero(np.isnan(job.start)))
+        self.never_arrived += int(np.count_nonzero(job.arrival >= job.end))
+        self.waiting += int(np.count_nonzero(np.isnan(job.start) & (job.arrival < job.end)))
+        self.accepted += int(np.sum(job.accepted))
+        self.restores.update(_totals(job.restores))
+
+
+def _sum_after(start: FloatArray, rows: Any) -> FloatArray:
+    """Return a sum after a row, or several one after another: rounded as if they had come one by one."""
+    sums: FloatArray
+    if np.shape(rows) == start.shape:
+        sums = start + rows
+    else:
+        # A sum over an axis may take another order.
+        sums = np.add.accumulate(np.concatenate((start[None], np.reshape(rows, (-1, *start.shape)))))[-1]
+    return sums
+
+
+def _add_times(times: dict[int, float], more: Mapping[int, float]) -> None:
+    """Add for how long a count had each value to what is in `times` [s]."""
+    if more:
+        before = np.array([times.get(count, 0.0) for count in more])
+        after = _sum_after(before, np.transpose(list(more.values())))
+        times.update(zip(more, after.tolist(), strict=True))
+
+
+def _totals(numbers: Mapping[Key, Any]) -> dict[Key, int]:
+    """Return how many there were in all replications of a block."""
+    return {key: number if isinstance(number, int) else int(number.sum()) for key, number in numbers.items()}
+
+
+def _column(number: Any, count: int) -> Any:
+    """Return a number of each replication of a block, which it may be the same for."""
+    return number if isinstance(number, np.ndarray) else [number] * count
 
 
 class Ensemble:
@@ -112,9 +145,9 @@ class Ensemble:
         self._has_controls = True
         self.interrupted = 0
         self.jobs = [JobTally() for _ in prepared.jobs]
-        self.owned = 0.0
+        self.owned: FloatArray = np.zeros(())
         self.cluster: FloatArray = np.zeros(len(CLUSTER_BUCKETS))
-        self.requested = 0.0
+        self.requested: FloatArray = np.zeros(())
         self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
         self.losses: FloatArray = np.zeros((len(Bucket), len(prepared.sources) + 1 + len(ROOTS)))
         self.interruptions = [array("q") for _ in prepared.sources]
@@ -135,46 +168,44 @@ class Ensemble:
         return LazyRows(self._controls, CONTROL_COUNT, tuple) if self._has_controls and self._controls else []
 
     def add(self, result: Result) -> None:
-        """Add a replication."""
+        """Add a replication, or a block of them."""
         outcome = ReplicationMetrics(self.prepared, result)
         self.rows.append(outcome.metrics())
         controls = self._variates.of(result)
         self._has_controls = self._has_controls and controls is not None
-        self._controls.extend(controls or ())
+        if controls is not None:
+            self._controls.frombytes(np.stack(np.broadcast_arrays(*controls), axis=-1).tobytes())
         if self._keeps_results:
             self.results.append(result)
         self._add_sums(outcome)
 
     def _add_sums(self, outcome: ReplicationMetrics) -> None:
-        result = outcome.result
-        self.interrupted += any(job.disruptions for job in result.jobs)
-        self.owned += result.owned
-        self.cluster += result.cluster
+        result, jobs = outcome.result, outcome.result.jobs
+        count = np.size(result.owned)
+        disruptions = sum(sum(job.disruptions.values()) for job in jobs)
+        self.interrupted += int(np.count_nonzero(disruptions))
+        self.owned = _sum_after(self.owned, result.owned)
+        self.cluster = _sum_after(self.cluster, result.cluster)
         rows = zip(outcome.jobs, outcome.job_spending(), strict=True)
-        for job, tally, (row, spending) in zip(result.jobs, self.jobs, rows, strict=True):
+        for job, tally, (row, spending) in zip(jobs, self.jobs, rows, strict=True):
             tally.add(job)
             tally.rows.append(row | spending)
-            self.requested += job.requested
-            self.buckets += job.buckets
-            self.losses[:, : job.totals.shape[2]] += job.totals.sum(axis=0)
-        hits: Counter[int] = Counter()
-        for job in result.jobs:
-            hits.update(job.interruptions)
-        for cause, column in enumerate(self.interruptions, 1):
-            column.append(hits[cause])
+            self.requested = _sum_after(self.requested, job.requested)
+            self.buckets = _sum_after(self.buckets, job.buckets)
+            causes = job.totals.shape[-1]
+            self.losses[:, :causes] = _sum_after(self.losses[:, :causes], job.totals.sum(axis=-3))
+        hits = [sum(job.interruptions.get(cause, 0) for job in jobs) for cause in range(1, len(self.interruptions) + 1)]
+        for number, column in zip(hits, self.interruptions, strict=True):
+            column.extend(_column(number, count))
+        merged = sum(job.merged for job in jobs)
         self.counts.update(
-            {
-                **result.counts,
-                "interruptions": hits.total(),
-                "disruptions": sum(sum(job.disruptions.values()) for job in result.jobs),
-                "merged": sum(job.merged for job in result.jobs),
-            }
+            _totals({**result.counts, "interruptions": sum(hits), "disruptions": disruptions, "merged": merged})
         )
-        add_times(self.down_times, result.down_times)
-        add_times(self.unit_down_times, result.unit_down_times)
+        _add_times(self.down_times, result.down_times)
+        _add_times(self.unit_down_times, result.unit_down_times)
         for name, amount in outcome.amounts().items():
-            self.amounts[name].append(amount)
-        self.repairs.update(outcome.repairs)
+            self.amounts[name].extend(_column(amount, count))
+        self.repairs.update(_totals(outcome.repairs))
         self._add_fleet(result.fleet)
         if self.prepared.windows is not None:
             self._add_windows(result)
@@ -188,8 +219,8 @@ class Ensemble:
         line = queue_line(self.prepared, fleet)
         if line is not None:
             self.queues.append(line)
-        self.requested += float(fleet.buckets.sum())
-        self.buckets += fleet.buckets
+        self.requested = self.requested + float(fleet.buckets.sum())
+        self.buckets = self.buckets + fleet.buckets
         for key, row in fleet.ledger.items():
             if key.account != CLUSTER and key.account.stream < NAMED:
                 self.losses[key.bucket, key.cause] += float(row.sum())

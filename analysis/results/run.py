@@ -165,7 +165,7 @@ def document(
         horizon_s=prepared.horizon,
         warmup_s=prepared.warmup,
         metrics=metrics,
-        time_shares=_time_shares(ensemble.requested, ensemble.buckets),
+        time_shares=_time_shares(float(ensemble.requested), ensemble.buckets),
         cluster_shares=dict(zip(CLUSTER_BUCKETS, (ensemble.cluster / ensemble.owned).tolist(), strict=True)),
         **_of_failures(ensemble),
         **_down(ensemble),

@@ -97,19 +97,23 @@ class ControlVariates:
         )
 
     def of(self, result: Result) -> tuple[float, ...] | None:
-        """Return the numbers of a replication, shape (4,); ``None`` where jobs waited for nodes, or might have."""
-        waited = self._is_rigid and any(job.buckets[Bucket.STARVED] > 0 for job in result.jobs)
+        """Return the four numbers of a replication, or columns; ``None`` where jobs waited for nodes, or might have."""
+        waited = self._is_rigid and any(np.any(job.buckets.T[Bucket.STARVED] > 0) for job in result.jobs)
         if waited or not self._is_known:
             return None
         count = time = simple = every = 0.0
         for job in result.jobs:
-            exposure = np.where(self._of_job, job.running, job.node_seconds)
+            exposure = np.where(
+                self._of_job, *(np.expand_dims(seconds, -1) for seconds in (job.running, job.node_seconds))
+            )
             expected = self._rates * exposure
-            disruptions = np.array([job.disruptions.get(cause, 0) for cause in self._causes])
+            disruptions = np.zeros_like(expected)
+            for place, cause in enumerate(self._causes):
+                disruptions[..., place] = job.disruptions.get(cause, 0)
             latencies = sum(job.latencies.get(cause, 0.0) for cause in self._causes)
-            count += job.gpus * float((disruptions - expected).sum())
-            time += job.gpus * (latencies - float(expected @ self._known_after) + job.excess)
-            simple += float(disruptions.sum())
+            count += job.gpus * (disruptions - expected).sum(axis=-1)
+            time += job.gpus * (latencies - np.vecdot(expected, self._known_after) + job.excess)
+            simple += disruptions.sum(axis=-1)
             every += sum(job.disruptions.values())
         return count, time, simple, every
 

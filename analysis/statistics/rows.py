@@ -89,11 +89,24 @@ class MetricTable(_Rows[Mapping[str, Ratio]]):
         self._count = 0
 
     def append(self, row: Mapping[str, Ratio]) -> None:
-        """Add the metrics of a replication; one that another replication lacks, such as of a size, is nothing there."""
+        """Add the metrics of a replication, or those of a block of them, whose numbers are columns.
+
+        One that another replication lacks, such as of a size, is nothing there.
+        """
         if not row.keys() <= self._places.keys():
             self._widen(row)
-        self._numbers.extend(itertools.chain.from_iterable([row.get(name, _NOTHING) for name in self._places]))
-        self._count += 1
+        count = max(
+            (np.size(ratio.amount) for ratio in row.values() if isinstance(ratio.amount, np.ndarray)), default=1
+        )
+        numbers = itertools.chain.from_iterable([row.get(name, _NOTHING) for name in self._places])
+        if count == 1:
+            self._numbers.extend(numbers)
+        else:
+            table = np.empty((count, len(self._places) * _WIDTH))
+            for place, number in enumerate(numbers):
+                table[:, place] = number
+            self._numbers.frombytes(table.tobytes())
+        self._count += count
 
     def _widen(self, names: Iterable[str]) -> None:
         """Let a row have further metrics: nothing so far."""

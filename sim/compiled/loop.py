@@ -564,6 +564,8 @@ def end(s: Scalars, now: float) -> None:
         jobs.settle(s, now)
         jobs.finish(s, now, False)
     s.down_node_seconds += nodes.settle_nodes(s, now)
+    for index in range(s.life_count):
+        s.hidden_at_end += s.lives[index].is_hidden
     s.edge[s.edges] = now
     s.edges += 1
     s.is_open = False

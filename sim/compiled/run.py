@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import warnings
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,18 +39,27 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.prepared import Prepared
 
     Column = NDArray[Any]
+    Values = dict[str, Any]
 
 _BYTES = sum(state.ARRAYS[name].itemsize * size.times for name, size in state.SIZES.items() if size.unit == "room")
 """The memory per event of the arrays that grow with the events [B]."""
 
-_COUNTS = [name for name in sorted(FailureCounts.__slots__) if name in state.Scalars.__annotations__]
+_ALL_COUNTS = (*sorted(FailureCounts.__slots__), "hidden_at_end", "tainted_at_end", "unnoticed_at_end")
+
+_COUNTS = [name for name in _ALL_COUNTS if name in state.Scalars.__annotations__]
 
 _OUTCOME = [
-    *_COUNTS, "window", "edges", "downtimes_room", "events", "down_node_seconds", "life_count", "end_of_job", "arrival",
+    *_COUNTS, "window", "edges", "events", "down_node_seconds", "end_of_job", "arrival",
     "committed", "at_risk", "counts_steps", "running_seconds", "node_seconds", "excess", "start", "is_finished",
     "given_up", "cause", "merged",
 ]  # fmt: skip
 """The scalars that say what came out."""
+
+_TABLES = (
+    "table", "others_table", "absent", "edge", "down_time", "repairs_begun", "interrupted", "disrupted", "latencies",
+    "restored",
+)  # fmt: skip
+"""The arrays that say it."""
 
 
 # ----------------------------------------
@@ -194,10 +204,8 @@ class TooLargeError(MemoryError):
     """A replication needs larger arrays than are allowed."""
 
 
-def simulate(
-    prepared: Prepared, replication: int, trace: FailureTrace | None = None, *, keeps_log: bool = False
-) -> Result:
-    """Simulate one replication of a scenario that is covered; the arrays of the last ones are kept."""
+def workspace(prepared: Prepared) -> Workspace:
+    """Return the arrays in which this thread simulates a scenario that is covered; those of the last ones are kept."""
     benches: list[Workspace] = _of_thread.__dict__.setdefault("benches", [])
     bench = next((bench for bench in benches if bench.prepared is prepared), None)
     if bench is None:
@@ -206,7 +214,7 @@ def simulate(
         while benches and sum(workspace.size for workspace in benches) + bench.size > _MOST_KEPT:
             del benches[-1]
         benches.insert(0, bench)
-    return bench.run(replication, trace, keeps_log=keeps_log)
+    return bench
 
 
 def drop_workspaces() -> None:
@@ -232,10 +240,32 @@ class Workspace:
         keeps_log: bool = False,
         keeps_events: bool = False,
     ) -> Result:
-        """Simulate one replication; where an array is too small, again with larger ones.
+        """Simulate one replication.
 
         Without a `trace` its failures are drawn. With `keeps_events` the array ``logged`` has the events in order.
         """
+        self._simulate(replication, trace, keeps_log=keeps_log, keeps_events=keeps_events)
+        values = dict(zip(_OUTCOME, self.outcome[0].tolist(), strict=True))
+        result = self._result(replication, values, {name: self.arrays[name].copy() for name in _TABLES})
+        return replace(result, outages=self._outages()) if keeps_log else result
+
+    def block(self, replications: range) -> Result:
+        """Simulate replications one after another; return their results as columns."""
+        count = len(replications)
+        scalars = np.empty(count, self.scalars.dtype)
+        tables = {name: np.empty((count, len(self.arrays[name])), self.arrays[name].dtype) for name in _TABLES}
+        rows = scalars.view(np.uint8).reshape(count, -1)
+        for place, replication in enumerate(replications):
+            self._simulate(replication, None)
+            rows[place] = self.scalars.view(np.uint8)
+            for name, table in tables.items():
+                table[place] = self.arrays[name]
+        return self._result(replications.start, {name: scalars[name].copy() for name in _OUTCOME}, tables)
+
+    def _simulate(
+        self, replication: int, trace: FailureTrace | None, *, keeps_log: bool = False, keeps_events: bool = False
+    ) -> None:
+        """Simulate one replication; where an array is too small, again with larger ones."""
         while True:
             self.lowered.scalars["downtimes_room"] = self.lowered.scalars["log_room"] = 0
             if keeps_log:
@@ -248,7 +278,7 @@ class Workspace:
             except state.FullError:
                 self._grow()
             else:
-                return self._result(replication)
+                return
 
     def _grow(self) -> None:
         """Make the arrays larger."""
@@ -387,50 +417,47 @@ class Workspace:
         self.scalars[0][f"{name}_at"] = array.ctypes.data
         return len(array)
 
-    def _result(self, replication: int) -> Result:
-        """Return what came out."""
-        prepared, arrays = self.prepared, self.arrays
-        values = dict(zip(self.outcome.dtype.names or (), self.outcome[0].tolist(), strict=True))
-        shape = (values["window"] + 1, BUCKETS, self.lowered.sources + 1)
-        size = math.prod(shape)
-        totals, outside = (np.array(arrays[name][:size]).reshape(shape) for name in ("table", "others_table"))
-        warmup, end = prepared.warmup, float(arrays["edge"][values["edges"] - 1])
-        job = self._job_result(values, totals, end)
+    def _result(self, replication: int, values: Values, tables: dict[str, Column]) -> Result:
+        """Return what came out: of one replication, or of a block of them with columns as values."""
+        prepared = self.prepared
+        windows, edges = int(np.max(values["window"])) + 1, int(np.max(values["edges"]))
+        assert np.all(values["edges"] == edges)
+        shape = windows, BUCKETS, self.lowered.sources + 1
+        totals, outside = (_reshaped(tables[name], shape) for name in ("table", "others_table"))
+        warmup, end = prepared.warmup, tables["edge"].T[edges - 1]
+        job = self._job_result(values, tables, totals, end)
         owned = prepared.nodes * prepared.gpus_per_node * (end - warmup)
-        of_job = np.zeros(BUCKETS)
-        of_job += totals.sum(axis=(0, 2)) - arrays["absent"]
-        check_sum(float(outside.sum()), owned - float(of_job.sum()), "the cluster", owned)
-        counts = dict.fromkeys(sorted(FailureCounts.__slots__), 0) | {name: values[name] for name in _COUNTS}
-        hidden = int(arrays["lives"]["is_hidden"][: values["life_count"]].sum())
-        down = arrays["down_time"]
-        reached = np.flatnonzero(~np.isnan(down))
+        of_job = np.zeros(BUCKETS) + (totals.sum(axis=(-3, -1)) - tables["absent"])
+        check_sum(outside.sum(axis=(-3, -2, -1)), owned - of_job.sum(axis=-1), "the cluster", owned)
+        nothing = 0 * values["merged"]
+        down = tables["down_time"]
+        reached = np.flatnonzero(~np.isnan(np.fmax.reduce(down, axis=0) if down.ndim > 1 else down))
         return Result(
             replication=replication,
-            edges=np.array(arrays["edge"][: values["edges"]]) - warmup,
+            edges=tables["edge"][..., :edges] - warmup,
             owned=owned,
             capacity=owned * prepared.capacity,
             jobs=(job,),
-            cluster=of_job + outside.sum(axis=(0, 2)),
+            cluster=of_job + outside.sum(axis=(-3, -1)),
             outside=outside,
             node_seconds=prepared.serving * (end - warmup),
             down_node_seconds=values["down_node_seconds"],
-            counts={**counts, "hidden_at_end": hidden, "tainted_at_end": 0, "unnoticed_at_end": 0},
-            repairs=self._by_cause("repairs_begun", "repairs_begun"),
-            down_times=dict(zip(reached.tolist(), down[reached].tolist(), strict=True)),
-            outages=self._outages(end) if values["downtimes_room"] else (),
+            counts={name: values.get(name, nothing) for name in _ALL_COUNTS},
+            repairs=_by_cause(tables["repairs_begun"]),
+            down_times=dict(zip(reached.tolist(), np.nan_to_num(down[..., reached]).T, strict=True)),
             events=values["events"],
         )
 
-    def _job_result(self, values: dict[str, Any], totals: Column, end: float) -> JobResult:
-        """Return what came out for the job, of the scalars and of its GPU-seconds by window, bucket and cause."""
+    def _job_result(self, values: Values, tables: dict[str, Column], totals: Column, end: float) -> JobResult:
+        """Return what came out for the job; `totals` are its GPU-seconds by window, bucket and cause."""
         job, warmup = self.lowered.job, self.prepared.warmup
-        stop = end if math.isnan(values["end_of_job"]) else values["end_of_job"]
-        requested = job.gpus * max(stop - values["arrival"], 0.0)
-        check_sum(float(totals.sum()), requested, f"job '{job.name}'")
+        stop = np.fmin(values["end_of_job"], end)  # it is NaN if the end came first
+        requested = job.gpus * np.maximum(stop - values["arrival"], 0.0)
+        check_sum(totals.sum(axis=(-3, -2, -1)), requested, f"job '{job.name}'")
         work = values["committed"] + values["at_risk"]
         steps = 0.0
         if job.step_time > 0:
-            steps = work * (1.0 / job.step_time) if values["counts_steps"] else work / job.step_time
+            steps = np.where(values["counts_steps"], work * (1.0 / job.step_time), work / job.step_time)[()]
         return JobResult(
             name=job.name,
             gpus=job.gpus,
@@ -440,26 +467,27 @@ class Workspace:
             at_risk=values["at_risk"],
             running=values["running_seconds"],
             node_seconds=values["node_seconds"],
-            latencies=self._by_cause("latencies", "disrupted"),
+            latencies=_by_cause(tables["disrupted"], tables["latencies"]),
             excess=values["excess"],
             arrival=values["arrival"] - warmup,
             start=values["start"] - warmup,
             end=stop - warmup,
             finished=values["is_finished"],
-            censored=not values["is_finished"] and job.target < math.inf,
-            interruptions=self._by_cause("interrupted", "interrupted"),
-            disruptions=self._by_cause("disrupted", "disrupted"),
+            # False is below true: unfinished, and there is an amount of work to finish.
+            censored=values["is_finished"] < (job.target < math.inf),
+            interruptions=_by_cause(tables["interrupted"]),
+            disruptions=_by_cause(tables["disrupted"]),
             merged=values["merged"],
             steps=steps,
-            restores=self._restores(),
+            restores=self._restores(tables["restored"]),
             accepted=0,
             given_up=values["given_up"] - warmup,
-            given_up_for=int(values["cause"]) if values["given_up"] < math.inf else 0,
+            given_up_for=values["cause"] * (values["given_up"] < math.inf),
         )
 
-    def _outages(self, end: float) -> tuple[Outage, ...]:
+    def _outages(self) -> tuple[Outage, ...]:
         """Return when nodes were down, times after the warm-up; those that are down at the end until then."""
-        nodes = self.arrays["nodes"]
+        nodes, end = self.arrays["nodes"], self.arrays["edge"][self.scalars["edges"][0] - 1]
         still = np.flatnonzero(nodes["outages"] * (nodes["place"] != NodeState.WITHHELD))
         rows = np.empty(int(self.scalars["downtimes"][0]) + len(still), state.ARRAYS["downtime"])
         rows[: len(rows) - len(still)] = self.arrays["downtime"][: len(rows) - len(still)]
@@ -472,14 +500,21 @@ class Workspace:
         columns = rows["node"], rows["start"] - shift, rows["end"] - shift, rows["cause"]
         return tuple(map(Outage._make, zip(*(column.tolist() for column in columns), strict=True)))
 
-    def _restores(self) -> dict[str, int]:
+    def _restores(self, counts: Column) -> dict[str, int]:
         """Return how often the job has read each store."""
         checkpoint = self.lowered.job.checkpoint
         names = ["remote"] if isinstance(checkpoint, Periodic) else [store.store for store in checkpoint.stores]
-        counts = self.arrays["restored"].tolist()
-        return {name: count for name, count in zip([*names, "peer"], counts, strict=False) if count}
+        stores = [*names, "peer"]
+        return {stores[place]: count for place, count in _by_cause(counts).items()}
 
-    def _by_cause(self, name: str, counted: str) -> dict[int, Any]:
-        """Return an array by index of the cause, without those of which nothing was counted."""
-        values, counts = self.arrays[name].tolist(), self.arrays[counted].tolist()
-        return {cause: values[cause] for cause, count in enumerate(counts) if count}
+
+def _reshaped(table: Column, shape: tuple[int, ...]) -> Column:
+    """Return the first numbers of a table, or of each row of one, in a shape."""
+    return table[..., : math.prod(shape)].reshape(*table.shape[:-1], *shape)
+
+
+def _by_cause(counts: Column, values: Column | None = None) -> dict[int, Any]:
+    """Return counts by their place, or other values, without places of which nothing was counted."""
+    places = np.flatnonzero(counts.reshape(-1, counts.shape[-1]).any(axis=0))
+    columns = np.where(counts, counts if values is None else values, 0).T[places]
+    return dict(zip(places.tolist(), columns if columns.ndim > 1 else columns.tolist(), strict=True))

@@ -150,6 +150,7 @@ class Scalars:
     downtimes: int
     downtimes_room: int
     life_count: int
+    hidden_at_end: int
     lives_room: int
     due_room: int
     links: int

@@ -224,7 +224,7 @@ class Account:
 
 
 def check_sum(total: float, capacity: float, what: str, scale: float = 0.0) -> None:
-    """Check that the buckets of something, which add up to `total` [GPU s], come to its `capacity` [GPU s].
+    """Check that the buckets of something, which add up to `total` [GPU s], come to its `capacity` [GPU s]; or columns.
 
     `scale` [GPU s] is the size of the amounts behind `capacity`, where that is a difference.
 
@@ -233,7 +233,7 @@ def check_sum(total: float, capacity: float, what: str, scale: float = 0.0) -> N
     LedgerError
         If they do not, within 1e-9 of the larger of the two.
     """
-    if abs(total - capacity) > 1e-9 * max(capacity, scale, 1.0):
+    if np.any(np.abs(total - capacity) > 1e-9 * np.maximum(np.maximum(capacity, scale), 1.0)):
         message = f"the buckets of {what} add up to {total!r} GPU s, but its capacity is {capacity!r} GPU s"
         raise LedgerError(message)
 

@@ -364,7 +364,7 @@ class Ratio(NamedTuple):
 
 @dataclass(frozen=True)
 class JobResult:
-    """The results of a job in a replication.
+    """The results of a job in a replication; in those of a block of them numbers are columns (`Result`).
 
     Parameters
     ----------
@@ -427,18 +427,20 @@ class JobResult:
     @functools.cached_property
     def buckets(self) -> NDArray[np.float64]:
         """GPU-seconds by bucket of a job, shape (14,)."""
-        sums: NDArray[np.float64] = self.totals.sum(axis=(0, 2))[: len(JOB_BUCKETS)]
+        sums: NDArray[np.float64] = self.totals.sum(axis=(-3, -1))[..., : len(JOB_BUCKETS)]
         return sums
 
     @property
     def waiting_for_nodes(self) -> float:
         """GPU-seconds in the buckets of scheduling [GPU s]."""
-        return float(self.buckets[list(SCHEDULING)].sum())
+        seconds: float = self.buckets[..., list(SCHEDULING)].sum(axis=-1)
+        return seconds
 
     @property
     def elapsed(self) -> float:
         """Time from the first start to the end [s]; 0 if there was no start."""
-        return 0.0 if np.isnan(self.start) else self.end - self.start
+        seconds: float = np.fmax(self.end - self.start, 0.0)
+        return seconds
 
 
 class PartUse(NamedTuple):
@@ -471,7 +473,10 @@ class EnergyMeter(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """The results of a replication.
+    """The results of a replication, or of a block of them.
+
+    In the results of a block each number is a column, shape (n,), and each table has the replications as its first
+    axis. What there is a row of for some of them only, such as a cause, has zeros for the others.
 
     Parameters
     ----------

@@ -271,7 +271,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         def in_order(work: Any, prepared: Any, indices: range, count: int, **_: Any) -> Iterator[Any]:
             for index in indices[: len(values)]:
                 drawn.append(index)
-                yield index
+                yield [index]
 
         monkeypatch.setattr(runs, "in_order", in_order)
         of_nothing(monkeypatch)
@@ -486,6 +486,7 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     prepared = with_events(events)
     rate = prepared.sources[0].rate
     monkeypatch.setattr(runs, "run", lambda prepared, replication, **_: replication)
+    monkeypatch.setattr(runs, "run_block", lambda prepared, replications, **_: list(replications))
     monkeypatch.setattr(runs, "ratios", ratios)
     monkeypatch.setattr(ensemble, "ReplicationMetrics", lambda *of: SimpleNamespace(metrics=lambda: ratios(*of)))
     of_nothing(monkeypatch)
