@@ -241,36 +241,41 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
     desk = _desk(context.packed, context.digest)
     prepared = desk.prepared(task.overrides, max(context.replications, task.replications))
     variates = ControlVariates(prepared)
-    rows: dict[str, list[list[float | None]]] = {}
+    metrics = []
     notes: dict[str, Any] = {"controls": [], "censored": [], "never_started": []}
-    for count, replication in enumerate(range(task.first, task.first + task.replications)):
+    for replication in range(task.first, task.first + task.replications):
         # Machine code draws faster than failures are looked up.
         failures = desk.shared.trace(prepared, replication) if prepared.engine == "events" else None
         # Whoever asked for the task has looked at how much work all of them are.
         result = sim.run(prepared, replication, failures, most_events=math.inf)
-        _add_row(rows, count, ratios(prepared, result) | time_shares(result), replication)
+        metrics.append(ratios(prepared, result) | time_shares(result))
         controls = variates.of(result)
         notes["controls"].append(controls and [_number(number, "controls", replication) for number in controls])
         notes["censored"].append(sum(job.censored for job in result.jobs))
         notes["never_started"].append(sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs))
+    rows = _columns(metrics, task.first)
     if task.first == 0:
         notes |= _notes_of_point(prepared, rows)
-    return {name: columns if any(columns[2]) else columns[:2] for name, columns in rows.items()}, notes
+    return rows, notes
 
 
-def _add_row(
-    rows: dict[str, list[list[float | None]]], count: int, metrics: dict[str, Ratio], replication: int
-) -> None:
-    """Add the metrics of a replication to columns of amounts, bases and doubts that have so many rows."""
-    for name, ratio in metrics.items():
-        # Sizes of jobs may be missing in some replications: they have nothing there.
-        amounts, bases, doubts = rows.setdefault(name, [[0.0] * count, [0.0] * count, [0.0] * count])
+def _columns(metrics: Sequence[dict[str, Ratio]], first: int) -> dict[str, list[list[float | None]]]:
+    """Return amounts and bases of metrics, and doubts where there are any, with a row for each replication."""
+    rows: dict[str, list[list[float | None]]] = {}
+    # Sizes of jobs may be missing in some replications: they have nothing there.
+    missing = sim.Ratio(0.0, 0.0)
+    for name in dict.fromkeys(itertools.chain.from_iterable(metrics)):
+        columns = list(zip(*(ratios.get(name, missing) for ratios in metrics), strict=True))
+        for what, column in zip((name, f"the base of {name}", f"the doubt of {name}"), columns, strict=True):
+            if not all(map(math.isfinite, column)):
+                for replication, number in enumerate(column, first):
+                    if what != name or number != math.inf:
+                        _number(number, what, replication)
+        amounts, bases, doubts = (list(map(float, column)) for column in columns)
         # What was censored is infinite.
-        amounts.append(None if ratio.amount == math.inf else _number(ratio.amount, name, replication))
-        bases.append(_number(ratio.base, f"the base of {name}", replication))
-        doubts.append(_number(ratio.doubt, f"the doubt of {name}", replication))
-    for column in itertools.chain.from_iterable(rows.values()):
-        column.extend([0.0] * (count + 1 - len(column)))
+        rows[name] = [[None if amount == math.inf else amount for amount in amounts], [*bases]]
+        rows[name] += [[*doubts]] if any(doubts) else []
+    return rows
 
 
 def _notes_of_point(prepared: Prepared, metrics: Iterable[str]) -> dict[str, Any]:
