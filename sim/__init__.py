@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.kernel import WorkError
     from ettrick.sim.engine.prepared import (
         EngineError,
+        PowerPeriod,
         Prepared,
         PreparedJob,
         PreparedStream,

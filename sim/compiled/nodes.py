@@ -34,7 +34,7 @@ TOKEN = 32
 """Bits of the number of a life on the heap of a clock; its token follows."""
 
 FEW_FALLS = 8
-"""How many of a list of nodes are below the one before where a single run of insertions sorts it sooner."""
+"""The number of nodes below their predecessor in a list up to which one run of insertions sorts it sooner [-]."""
 
 # ----------------------------------------
 # Lives on the clocks of the job and of its nodes.
