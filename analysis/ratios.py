@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.sim import JobResult, Prepared, PreparedJob, Result, TargetPlan
+    from ettrick.sim import JobResult, PowerPeriod, Prepared, PreparedJob, Result, TargetPlan
     from ettrick.sim.steps.power import FacilityEnergy
 
     FloatArray = npt.NDArray[np.float64]
@@ -228,7 +228,7 @@ class ReplicationMetrics:
         price = self._mean(lambda level: level.price) if levels else 1.0
         return energy.total * price if energy is not None else 0.0
 
-    def _mean(self, quantity: Callable[[sim.PowerPeriod], float]) -> Any:
+    def _mean(self, quantity: Callable[[PowerPeriod], float]) -> Any:
         """Return the mean of a quantity of the power of the site."""
         means = [self.prepared.upkeep.mean(quantity, seconds) for seconds in np.ravel(self.seconds).tolist()]
         return np.reshape(means, np.shape(self.seconds))[()]
