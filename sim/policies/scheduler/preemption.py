@@ -83,7 +83,7 @@ class PreemptionRules:
         self._reclaims = keys.reclaim != "none" and self.quotas.are_limited
         self.running: defaultdict[float, RunningClass] = defaultdict(RunningClass)
         self._below: dict[float, tuple[float, int, int]] = {}
-        """The running jobs below a class: time until which this holds [s], GPUs of those that are not safe, GPUs of all."""
+        """The running jobs below a class: time until which it holds [s], GPUs of those not safe, GPUs of all."""
         self.named: list[tuple[PlannerJob, list[PlannerJob]]] = []
         """The preemptions of the last pass: victims and beneficiaries."""
 
