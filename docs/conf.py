@@ -23,6 +23,9 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 html_theme = "furo"
 html_title = f"Ettrick {release}"
+html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["dark.css"]
 
 # A chapter's folder appears with its first page; until then its glob in index.md is empty. Sphinx gives this warning a
 # subtype but no type, so that suppress_warnings cannot name it.
