@@ -62,7 +62,7 @@ def _machine_code_is_made_once() -> Iterator[None]:
     make: Any = run.machine_code
 
     @functools.cache
-    def made() -> Any:
+    def made(_progress: object = None) -> Any:
         with Path(gettempdir(), f"ettrick-{run.cache_folder().name}.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             return make.__wrapped__()

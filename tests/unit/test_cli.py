@@ -233,7 +233,8 @@ def test_a_fault_of_the_program_is_not_blamed_on_the_user(scenario: str, monkeyp
         message = "a defect"
         raise ValueError(message)
 
-    monkeypatch.setattr(runs, "run", broken)
+    for name in ("run", "run_block"):
+        monkeypatch.setattr(runs, name, broken)
     with pytest.raises(ValueError, match="a defect"):
         call("run", scenario)
 

@@ -25,6 +25,7 @@ from pptx.util import Length
 from ettrick.analysis.amounts import form_of
 from ettrick.analysis.page import charts
 from ettrick.analysis.page.build import explorer_data
+from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.charts import data
 from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.charts.sheet import HUES, INK, ON_DARK, ON_LIGHT, RAMP
@@ -59,7 +60,8 @@ def a_sweep(cells: list[dict[str, Any]]) -> Any:
     }  # fmt: skip
     numbered = [cell | {"cell": number} for number, cell in enumerate(cells)]
     content = {"axes": axes, "cells": numbered, "metrics": ["ettr", "time_to_work"], "currency": None}
-    return SimpleNamespace(sweep=sweep_of(content))
+    sweep = sweep_of(content)
+    return SimpleNamespace(sweep=sweep, chosen=chosen_cells(sweep))
 
 
 def a_cell(number: int, interval: str, store: str, ettr: dict[str, Any] | None, days: float | None) -> dict[str, Any]:
