@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -20,6 +19,7 @@ import simpy
 from ettrick import sim
 from ettrick.sim.prepare.services import LOADS, REPLAYED
 from ettrick.sim.steps.serving import time_per_token
+from tests.bench import COMMAND, cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -186,14 +186,7 @@ def _command_rows() -> Iterable[str]:
     with tempfile.TemporaryDirectory() as folder:
         scenario = Path(folder) / "log.json"
         scenario.write_text(json.dumps(_log_content("fifo", "exact")), encoding="utf-8")
-        code = "import sys; sys.argv[0] = 'ettrick'; from ettrick.cli import app; app()"
-        command = [sys.executable, "-c", code, "run", str(scenario), "-n", "1", "--quiet"]
-        seconds = []
-        for _ in range(6):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(command, check=True, capture_output=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        seconds = [cost_of(*COMMAND, "run", str(scenario), "-n", "1", "--quiet").cpu for _ in range(6)]
         took = statistics.median(seconds[1:])  # the first writes bytecode
     for name, recorded, target in COMMAND_PEERS:
         times = f"{recorded / took:.1f} times ours (target >= {target:g})"

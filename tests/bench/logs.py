@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import random
 import resource
 import subprocess
@@ -24,6 +23,7 @@ from ettrick.sim.failures import Replay
 from ettrick.sim.input.job_trace import read_jobs
 from ettrick.sim.scenario.streams import JobTrace
 from tests import log_writers
+from tests.bench import COMMAND, cost_of
 from tests.bench.fleets import NO_FAILURES
 
 if TYPE_CHECKING:
@@ -91,19 +91,16 @@ def _trace_rows() -> Iterable[str]:
             }
             scenario = Path(folder, "trace.yaml")
             scenario.write_text(json.dumps(content), encoding="utf-8")
-            code = "import sys; sys.argv[0] = 'ettrick'; from ettrick.cli import app; app()"
-            arguments = [command, str(scenario), *(["--quiet"] if command == "run" else [])]
-            process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.DEVNULL)
-            _, status, usage = os.wait4(process.pid, 0)
-            assert status == 0
-            seconds, megabytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
-            yield f"{f'{command} of {rows:,} jobs, {name[-3:]}':42} {seconds:7.1f} {megabytes:8.0f}  {target}"
+            cost = cost_of(*COMMAND, command, str(scenario), *(["--quiet"] if command == "run" else []))
+            yield f"{f'{command} of {rows:,} jobs, {name[-3:]}':42} {cost.cpu:7.1f} {cost.megabytes:8.0f}  {target}"
 
 
 def _measured(name: str, folder: str) -> tuple[float, float]:
     """Return CPU time [s] and peak memory [MB] of one case, alone in a process."""
+    # A process that is started by this large one would count its memory: another stands between.
     command = [sys.executable, "-m", "tests.bench.logs", name, folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    between = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)", *command]
+    done = subprocess.run(between, capture_output=True, text=True, check=True)
     seconds, megabytes = map(float, done.stdout.split())
     return seconds, megabytes
 
@@ -232,14 +229,10 @@ def command(path: Path, kind: str) -> None:
         files.append(path)
     else:
         of_large_site(events, inventory)
-    code = "import sys; sys.argv[0] = 'ettrick'; from ettrick.cli import app; app()"
     options = ["--inventory", str(inventory), "--timezone", "UTC", "--quiet", "--out", str(path.with_suffix(".out"))]
     machine_code()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code, "fit", *map(str, files), *options], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    sys.stdout.write(f"{seconds} {after.ru_maxrss / 1024}\n")
+    cost = cost_of(*COMMAND, "fit", *map(str, files), *options)
+    sys.stdout.write(f"{cost.cpu} {cost.megabytes}\n")
 
 
 def plain(path: Path) -> None:

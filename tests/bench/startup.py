@@ -9,15 +9,16 @@ from __future__ import annotations
 import collections
 import os
 import re
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 
+from tests.bench import COMMAND, cost_of
+
 _LIBRARIES = "import numpy, pydantic, yaml, typer, simpy"
 
-_COMMAND = "import sys; sys.argv[0] = 'ettrick'; from ettrick.cli import app; app()"
+_COMMAND = COMMAND[-1]
 
 _CASES = {
     "import ettrick.sim": ("import ettrick.sim", (), 1.8),
@@ -50,7 +51,7 @@ def startup_rows(repeats: int = 9) -> list[str]:
         seconds: dict[str, list[float]] = {name: [] for name in cases}
         for _ in range(repeats + 1):
             for name, (code, arguments, _target) in cases.items():
-                seconds[name].append(_cpu_seconds(["-c", code, *arguments], environment))
+                seconds[name].append(cost_of(sys.executable, "-c", code, *arguments, environment=environment).cpu)
         median = {name: statistics.median(times[1:]) for name, times in seconds.items()}  # the first writes bytecode
         rows = [f"start-up; importing the libraries alone takes {median['libraries']:.2f} s of CPU"]
         for name, (_code, _arguments, target) in _CASES.items():
@@ -62,14 +63,6 @@ def startup_rows(repeats: int = 9) -> list[str]:
             code, arguments, _target = _CASES[name]
             rows += ["", *_import_rows(name, ["-c", code, *arguments], environment)]
     return rows
-
-
-def _cpu_seconds(arguments: list[str], environment: dict[str, str]) -> float:
-    """Return the time of CPU of a Python process [s]."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _import_rows(name: str, arguments: list[str], environment: dict[str, str]) -> list[str]:

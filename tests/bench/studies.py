@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -21,6 +20,7 @@ from ettrick.analysis.sweep.campaign import Campaign, Reiterable
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 from ettrick.sim.compiled.run import Workspace
+from tests.bench import COMMAND, cost_of
 
 # ----------------------------------------
 # What control variates are worth: replications that the same interval takes without, relative to with.
@@ -97,8 +97,6 @@ questions:
 
 _POINTS = 1000
 
-_COMMAND = (sys.executable, "-c", "from ettrick.cli import app; app()")
-
 
 def report_rows() -> list[str]:
     """Return the rows of the table."""
@@ -118,7 +116,7 @@ def report_rows() -> list[str]:
 
 def explore_rows() -> list[str]:
     """Return what a move of a slider of `ettrick explore` takes, by the routes of its page."""
-    command = [*_COMMAND, "explore", "llama3-405b-54d", "--no-open"]
+    command = [*COMMAND, "explore", "llama3-405b-54d", "--no-open"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1)
     assert process.stdout is not None
     address = process.stdout.readline().strip()
@@ -158,7 +156,7 @@ def _ticks(process: int) -> int:
 
 def _run(*arguments: str) -> None:
     """Run a command as a user would; the answer of the study does not matter."""
-    subprocess.run([*_COMMAND, *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*COMMAND, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 _STUDY_STUDIES = """\
@@ -310,9 +308,5 @@ def _command(folder: Path, name: str, intervals: int, least: int, *where: str) -
 
 def _timed(*arguments: str) -> _Run:
     """Run a command, and say what it took."""
-    start = time.perf_counter()
-    process = subprocess.Popen([*_COMMAND, *arguments, "--quiet"], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return _Run(time.perf_counter() - start, 0.0, 0, used.ru_maxrss / 1e3, used.ru_utime + used.ru_stime)
+    cost = cost_of(*COMMAND, *arguments, "--quiet")
+    return _Run(cost.wall, 0.0, 0, cost.megabytes, cost.cpu)
