@@ -19,6 +19,7 @@ from ettrick.analysis.commands.scenarios import compare, explain, init, kernels,
 from ettrick.analysis.commands.terminal import (
     DONE,
     NO,
+    Command,
     Commands,
     OutputFolder,
     complain,
@@ -102,7 +103,7 @@ def trace(
 ) -> None:  # fmt: skip
     """Write one replication as a timeline for ui.perfetto.dev.
 
-    It has jobs, phases, failures, nodes and counters.
+    The timeline shows jobs, phases, failures, nodes and counters.
     """
     from ettrick.analysis import timeline
     from ettrick.analysis.results.files import write_folder
@@ -177,7 +178,7 @@ def layouts(
     try_options: options.TryOptionsOption = False, csv: options.LayoutsCsvOption = None,
     overwrite: options.ReplaceOption = False, as_json: options.JsonOption = False, quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
-    """Rank the layouts of a job or of a service."""
+    """Rank the parallel layouts of a job or service."""
     if csv is not None:
         refuse_to_write(csv, "--csv", overwrite=overwrite)
     described = load_scenario(scenario, set_, None, must_fit=False)
@@ -247,13 +248,13 @@ def formula(
         str | None,
         typer.Argument(
             metavar="[NAME [--KEY AMOUNT]...]",
-            help="A question, and its amounts; without amounts, what it needs; without a name, all questions.",
+            help="Question and its amounts; omit the amounts to show what it needs, the name to list all questions.",
             autocompletion=options.complete_formulas,
         ),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Answer a question on paper: equation, number, source."""
+    """Answer a back-of-the-envelope question: equation, number, source."""
     from ettrick.analysis.explain import formula as paper
     from ettrick.analysis.results.run import render
 
@@ -273,8 +274,10 @@ def formula(
 
 @app.command()
 def schema(
-    study: Annotated[bool, typer.Option("--study", help="That of study files instead.")] = False,
-    results: Annotated[bool, typer.Option("--results", help="That of what --json prints instead.")] = False,
+    study: Annotated[bool, typer.Option("--study", help="Print the schema of study files instead.")] = False,
+    results: Annotated[
+        bool, typer.Option("--results", help="Print the schema of the output of --json instead.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ettrick import sim
@@ -291,14 +294,15 @@ def list_(
         str | None,
         typer.Argument(
             metavar="KIND",
-            help="One kind alone, such as studies or models, or a key of scenarios; without it, all.",
+            help="Kind to list, such as studies or models, or a key of scenarios.",
+            show_default="all",
             autocompletion=options.complete_kinds,
         ),
     ] = None,
 ) -> None:
-    """List what comes with Ettrick: scenarios, studies, strategies.
+    """List bundled scenarios, studies, models and strategies.
 
-    With each stands where it comes from.
+    Each is shown with its source.
     """
     from ettrick.analysis.terminal import PLUGINS, format_inventory, kinds, names_of_kinds
     from ettrick.sim.yamlfile import suggest
@@ -306,6 +310,10 @@ def list_(
     if kind not in (None, PLUGINS, *names_of_kinds()):
         refuse(f"list: there is no kind '{kind}'{suggest(str(kind), kinds(), most=len(kinds()))}")
     say(format_inventory(only=kind or ""))
+
+
+for described in (*app.registered_commands, *topology.registered_commands):
+    described.cls = Command
 
 
 if __name__ == "__main__":

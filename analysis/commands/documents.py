@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 FolderArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="DIR", help="Folder that run, compare, sweep, sensitivity, optimize, validate or fit filled with --out."
+        metavar="DIR",
+        help="Results folder written with --out by run, compare, sweep, sensitivity, optimize, validate or fit.",
     ),
 ]
 
@@ -42,18 +43,20 @@ FolderArgument = Annotated[
 def report(
     folder: FolderArgument,
     out: Annotated[
-        Path | None, options.to_file("The report; without it, report.html (or .md, .pptx) in the folder.")
+        Path | None, options.to_file("Write the report to this file.", "report.html, .md or .pptx in DIR")
     ] = None,
     format_: Annotated[
         Literal["html", "md", "pptx"] | None,
-        typer.Option("--format", help="A page (html), Markdown, or slides; without it, by the ending of --out."),
+        typer.Option(
+            "--format", help="Write a page (html), Markdown, or slides.", show_default="by the ending of --out, or html"
+        ),
     ] = None,
     overwrite: options.ReplaceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write a report of results: HTML, Markdown or slides.
 
-    The answer in plain words comes first, then every number and its source.
+    The answer comes first, then every number and its source.
     """
     from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
     from ettrick.analysis.terminal import visible
@@ -88,13 +91,13 @@ def _format(out: Path | None, format_: str | None) -> tuple[str, Callable[[Repor
 def plot(
     folder: FolderArgument,
     picture: Annotated[
-        str | None, typer.Argument(metavar="PICTURE", help="Which picture; without it, they are listed.")
+        str | None, typer.Argument(metavar="PICTURE", help="Picture to draw; omit it to list the pictures.")
     ] = None,
-    out: Annotated[Path | None, options.to_file("The picture: a file that ends in .svg, .png or .pdf.")] = None,
+    out: Annotated[Path | None, options.to_file("Write the picture to this file: .svg, .png or .pdf.")] = None,
     overwrite: options.ReplaceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Draw one picture of a report, or list them."""
+    """Draw one picture of a report, or list all pictures."""
     from ettrick.analysis.page import charts
     from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
     from ettrick.analysis.terminal import terminal_width, visible, wrapped
@@ -158,13 +161,14 @@ def explore(
     set_: options.SetOption = None,
     seed: options.SeedOption = None,
     port: Annotated[
-        int, typer.Option(metavar="N", help="Port of the page; without it, one that is free.", min=0, max=65535)
+        int,
+        typer.Option(metavar="N", help="Port of the page.", min=0, max=65535, show_default="a free port"),
     ] = 0,
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:
     """Explore a scenario in a browser, with sliders.
 
-    The page is for this machine alone, and Ctrl-C ends it.
+    The page is only served to this machine; Ctrl-C stops it.
     """
     import threading
     import webbrowser
@@ -182,7 +186,7 @@ def explore(
         warn([f"no closed form ({'; '.join(explorer.formula.reasons)}): sliders are followed by the simulation alone"])
     with server, contextlib.suppress(KeyboardInterrupt), ending_tidily():
         threading.Thread(target=explorer.compile, daemon=True).start()
-        say(f"{server.address}\nThe simulation loop is made ready behind it. Ctrl-C ends it.")
+        say(f"{server.address}\nCompiling the simulation in the background. Press Ctrl-C to stop.")
         if open_:
             webbrowser.open(server.address)
         server.serve_forever(poll_interval=0.1)
@@ -193,18 +197,21 @@ def explore(
 
 def validate(
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A group of rows, or one row by its id. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Check only a group of rows, or one row by its id. Repeatable."),
     ] = None,
     seed: Annotated[
-        str, typer.Option(metavar="N", help="Seed of all scenarios: a number, or random for a new one.")
+        str, typer.Option(metavar="N", help="Seed all scenarios: a number, or random for a new seed.")
     ] = "1",
     jobs: options.ProcessesOption = 0,
     as_json: options.JsonOption = False,
-    out: Annotated[Path | None, options.to_folder("Write the JSON to this folder, for ettrick report.")] = None,
+    out: Annotated[
+        Path | None, options.to_folder("Write the JSON document to this folder, for ettrick report.")
+    ] = None,
     overwrite: options.OverwriteOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Compare with published values, theory and other programs.
+    """Compare Ettrick with published values, theory and other programs.
 
     The exit status is 1 if a row fails.
     """

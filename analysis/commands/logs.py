@@ -39,48 +39,50 @@ _Logs = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="Logs, plain or gzip; - is standard input. Slurm, Kubernetes, Prometheus, kernel, training, CSV.",
+        help="Logs (Slurm, Kubernetes, Prometheus, kernel, training, CSV), plain or gzip; - is standard input.",
     ),
 ]
 _Inventory = Annotated[
     str, typer.Option(metavar="FILE", help="CSV of all nodes: node, gpus, rack, in_service, out_of_service.")
 ]
-_Nodes = Annotated[
-    int | None, typer.Option(metavar="N", help="How many nodes there are, where there is no inventory.", min=1)
-]
+_Nodes = Annotated[int | None, typer.Option(metavar="N", help="Number of nodes, if there is no inventory.", min=1)]
 _Timezone = Annotated[
     list[str] | None,
-    typer.Option(metavar="ZONE", help="Of local times, as America/Chicago; of one file, FILE=ZONE. Repeatable."),
+    typer.Option(
+        metavar="ZONE", help="Time zone of local times, such as America/Chicago; for one file, FILE=ZONE. Repeatable."
+    ),
 ]
 _Year = Annotated[
     list[str] | None,
-    typer.Option(metavar="YEAR", help="In which dates without a year begin; of one file, FILE=YEAR. Repeatable."),
+    typer.Option(metavar="YEAR", help="Year of the first date without a year; for one file, FILE=YEAR. Repeatable."),
 ]
 _As = Annotated[
-    list[str] | None, typer.Option("--as", metavar="FILE=KIND", help="What a file is, if it is not recognised.")
+    list[str] | None, typer.Option("--as", metavar="FILE=KIND", help="Kind of a file that is not recognized.")
 ]
-_Window = Annotated[str, typer.Option(metavar="START/END", help="What was watched; without it, what the logs say.")]
+_Window = Annotated[
+    str, typer.Option(metavar="START/END", help="Observation window.", show_default="the span of the logs")
+]
 _Without = Annotated[
-    list[str] | None, typer.Option(metavar="START/END", help="When nothing was collected. Repeatable.")
+    list[str] | None, typer.Option(metavar="START/END", help="Time in which nothing was collected. Repeatable.")
 ]
-_Rules = Annotated[str, typer.Option(metavar="FILE", help="Rules of causes that come before Ettrick's own.")]
+_Rules = Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, applied before the built-in rules.")]
 _SlurmConf = Annotated[
     str, typer.Option("--slurm-conf", metavar="FILE", help="Take partitions and scheduler from a slurm.conf.")
 ]
 _TopologyConf = Annotated[
-    str, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
+    str, typer.Option("--topology-conf", metavar="FILE", help="Take the leaf switches from a topology.conf.")
 ]
 _Name = Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")]
 _Anonymise = Annotated[
-    bool, typer.Option("--anonymise", help="Hash all names in the tables too, and move times by whole weeks.")
+    bool, typer.Option("--anonymise", help="Hash all names, also in the tables, and shift times by whole weeks.")
 ]
-_Key = Annotated[
-    Path, typer.Option(metavar="FILE", help="Key of --anonymise; made if it is not there. Never give it away.")
-]
+_Key = Annotated[Path, typer.Option(metavar="FILE", help="Key for --anonymise, created if missing. Keep it secret.")]
 _KeepOrder = Annotated[
-    bool, typer.Option("--keep-order", help="With --anonymise, number nodes and racks in their order.")
+    bool, typer.Option("--keep-order", help="With --anonymise: number nodes and racks in their original order.")
 ]
-_Out = Annotated[Path | None, options.to_folder("Write failures.yaml, scenario.yaml, tables and the report here.")]
+_Out = Annotated[
+    Path | None, options.to_folder("Write failures.yaml, scenario.yaml, tables and the report to this folder.")
+]
 
 
 def fit(
@@ -90,7 +92,7 @@ def fit(
     key: _Key = Path("ettrick.key"), keep_order: _KeepOrder = False, out: _Out = None,
     as_json: options.JsonOption = False, overwrite: options.OverwriteOption = False, quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
-    """Fit a failure model to logs, and say how sure it is.
+    """Fit a failure model to logs, with its uncertainty.
 
     The exit status is 1 if no model can be fitted.
     """
@@ -191,26 +193,27 @@ def _reports(report: Report, name: str) -> dict[str, str]:
 
 
 _Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out.")
+    Path, typer.Argument(metavar="DIR", help="Folder of the model to compare with, written with --out by fit or run.")
 ]
 _Measured = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FILE", help="New logs as for fit, a CSV of weeks, or a folder that run filled."),
+    typer.Argument(metavar="FILE", help="New logs, as for fit; a CSV of weeks; or a folder written by run."),
 ]
-_Job = Annotated[str, typer.Option(metavar="NAME", help="Which job; without it, the first.")]
+_Job = Annotated[str, typer.Option(metavar="NAME", help="Job to track.", show_default="the first")]
 _Since = Annotated[
-    str, typer.Option(metavar="MOMENT", help="Begin of the first week; without it, after those that are known.")
+    str, typer.Option(metavar="MOMENT", help="Start of the first new week.", show_default="end of the last known week")
 ]
 _Watched = Annotated[
-    str, typer.Option(metavar="START/END", help="What was watched; a week without a failure is one, too.")
+    str, typer.Option(metavar="START/END", help="Observation window; weeks without a failure count too.")
 ]
 _Threshold = Annotated[
-    float, typer.Option(metavar="SHARE", help="Loss of productive time that is a regression.", min=0, max=1)
+    float,
+    typer.Option(metavar="SHARE", help="Smallest loss of productive time that counts as a regression.", min=0, max=1),
 ]
 _InventoryAsFit = Annotated[str, typer.Option(metavar="FILE", help="CSV of all nodes, as for fit.")]
-_NodesAsFit = Annotated[int | None, typer.Option(metavar="N", help="How many nodes there are.", min=1)]
-_TimezoneAsFit = Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Of local times, as for fit.")]
-_YearAsFit = Annotated[list[str] | None, typer.Option(metavar="YEAR", help="Of dates without one, as for fit.")]
+_NodesAsFit = Annotated[int | None, typer.Option(metavar="N", help="Number of nodes.", min=1)]
+_TimezoneAsFit = Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Time zone of local times, as for fit.")]
+_YearAsFit = Annotated[list[str] | None, typer.Option(metavar="YEAR", help="Year of dates without a year, as for fit.")]
 _RulesAsFit = Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, as for fit.")]
 
 
@@ -220,9 +223,9 @@ def track(
     timezone: _TimezoneAsFit = None, year: _YearAsFit = None, rules: _RulesAsFit = "",
     as_json: options.JsonOption = False, quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
-    """Compare weeks of a cluster with a prediction.
+    """Compare measured weeks of a cluster with a prediction.
 
-    The weeks are kept in weeks.csv of the folder. The exit status is 1 if a regression is confirmed.
+    The weeks are added to weeks.csv in the folder. The exit status is 1 if a regression is confirmed.
     """
     from ettrick.analysis.logs import track as tracking
     from ettrick.analysis.logs import weeks

@@ -51,9 +51,9 @@ def complete_formulas(incomplete: str) -> list[str]:
     return _begins(formulas(), incomplete)
 
 
-def to_file(what: str) -> Any:
+def to_file(what: str, default: str | bool = True) -> Any:
     """Return the option that names the file to write to."""
-    return typer.Option("--out", "-o", metavar="FILE", help=what)
+    return typer.Option("--out", "-o", metavar="FILE", help=what, show_default=default)
 
 
 def to_folder(what: str) -> Any:
@@ -61,18 +61,18 @@ def to_folder(what: str) -> Any:
     return typer.Option("--out", "-o", metavar="DIR", help=what)
 
 
-def _replications(what: str, least: int = 1) -> Any:
-    return typer.Option("--replications", "-n", metavar="N", help=what, min=least)
+def _replications(what: str, default: str | bool = True, least: int = 1) -> Any:
+    return typer.Option("--replications", "-n", metavar="N", help=what, min=least, show_default=default)
 
 
 def _precision(interval: str) -> Any:
-    return typer.Option(metavar="WIDTH", help=f"Replicate {interval} is this: 0.1pt or 2%.")
+    return typer.Option(metavar="WIDTH", help=f"Replicate {interval} is at most WIDTH: 0.1pt or 2%.")
 
 
 ScenarioArgument = Annotated[
     str,
     typer.Argument(
-        help="A scenario file, or the name of one that comes with Ettrick.",
+        help="Scenario file, or name of a bundled scenario.",
         metavar="SCENARIO",
         autocompletion=complete_shipped("scenarios"),
     ),
@@ -81,7 +81,7 @@ ScenarioArgument = Annotated[
 ScenariosArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Scenario files, or names of ones that come with Ettrick.",
+        help="Scenario files, or names of bundled scenarios.",
         metavar="SCENARIO",
         autocompletion=complete_shipped("scenarios"),
     ),
@@ -89,13 +89,13 @@ ScenariosArgument = Annotated[
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. horizon='90 d'. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a value, for example horizon='90 d'. Repeatable."),
 ]
 
 ClusterArgument = Annotated[
     str,
     typer.Argument(
-        help="A topology or scenario file, or the name of one that comes with Ettrick.",
+        help="Topology or scenario file, or name of a bundled one.",
         metavar="CLUSTER",
         autocompletion=complete_shipped("topologies", "scenarios"),
     ),
@@ -103,27 +103,32 @@ ClusterArgument = Annotated[
 
 ClusterSetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, e.g. fabric.radix=128. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a value, for example fabric.radix=128. Repeatable."),
 ]
 
-SeedOption = Annotated[int | None, typer.Option(metavar="N", help="Seed of all random numbers.", min=0)]
+SeedOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Seed all random numbers.", min=0, show_default="that of the file")
+]
 
 EngineOption = Annotated[
     Literal["auto", "events", "compiled"] | None,
-    typer.Option(help="What simulates: events, machine code, or what pays. The numbers are the same."),
+    typer.Option(
+        help="Simulate with events, compiled code, or auto (whichever is faster). Results are identical.",
+        show_default="auto",
+    ),
 ]
 
 ProcessesOption = Annotated[
-    int, typer.Option("--jobs", "-j", metavar="N", help="Processes; 0 for one per core.", min=0)
+    int, typer.Option("--jobs", "-j", metavar="N", help="Number of processes; 0: one per core.", min=0)
 ]
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 StudyArgument = Annotated[
     str,
     typer.Argument(
-        help="A study file, or the name of one that comes with Ettrick.",
+        help="Study file, or name of a bundled study.",
         metavar="STUDY",
         autocompletion=complete_shipped("scenarios/studies"),
     ),
@@ -131,52 +136,58 @@ StudyArgument = Annotated[
 
 StudySetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study, e.g. replications=64. Repeatable."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set a value of the study, for example replications=64. Repeatable."
+    ),
 ]
 
-OutOption = Annotated[Path | None, to_folder("Keep everything in this folder; the same command again resumes.")]
+OutOption = Annotated[
+    Path | None, to_folder("Write everything to this folder; the same command resumes an unfinished study.")
+]
 
 ExecutorOption = Annotated[
     Literal["serial", "process", "dask"] | None,
-    typer.Option(help="Where it is simulated; without it, on all cores, or by the scheduler if one is named."),
+    typer.Option(help="Where to simulate.", show_default="process; dask if a scheduler is named"),
 ]
 
 AddressOption = Annotated[
-    str, typer.Option(metavar="URL", help="Dask scheduler that listens, such as tcp://host:8786.")
+    str, typer.Option(metavar="URL", help="Address of a running Dask scheduler, such as tcp://host:8786.")
 ]
 
 SchedulerFileOption = Annotated[
-    str, typer.Option(metavar="FILE", help="File that a Dask scheduler has left for its clients.")
+    str, typer.Option(metavar="FILE", help="File that a Dask scheduler wrote for its clients.")
 ]
 
 StudyReplicationsOption = Annotated[
-    int | None, _replications("Replications of each point; without it, what the study says.", 2)
+    int | None, _replications("Number of replications of each point.", "that of the study", 2)
 ]
 
-PointPrecisionOption = Annotated[str | None, _precision("each point until its 95 % interval's half-width")]
+PointPrecisionOption = Annotated[str | None, _precision("each point until the half-width of its 95 % interval")]
 
 ShardOption = Annotated[
-    str | None, typer.Option(metavar="I/N", help="Simulate the I-th of N parts into --out; merge puts them together.")
+    str | None, typer.Option(metavar="I/N", help="Simulate part I of N into --out; ettrick merge joins the parts.")
 ]
 
 MethodOption = Annotated[
     Literal["tornado", "sobol", "both"],
-    typer.Option(help="Each input alone (tornado), all at once at random (sobol), or both."),
+    typer.Option(help="Vary one input at a time (tornado), all inputs at random (sobol), or both."),
 ]
 
 SamplesOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Points of a set for sobol, a power of two; there are inputs + 2 sets.", min=2),
+    typer.Option(
+        metavar="N", help="Number of points in each of the (inputs + 2) sets of sobol; a power of two.", min=2
+    ),
 ]
 
 MetricOption = Annotated[
-    str, typer.Option(metavar="NAME", help="What is looked at; without it, the first metric of the study.")
+    str, typer.Option(metavar="NAME", help="Metric to analyze.", show_default="the first metric of the study")
 ]
 
 TrialsOption = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Points that are evaluated, where a search is needed; without it, the study's.", min=4
+        metavar="N", help="Number of points to evaluate in a search.", min=4, show_default="that of the study"
     ),
 ]
 
@@ -185,8 +196,8 @@ OverwriteOption = Annotated[
     typer.Option(
         "--overwrite/--no-overwrite",
         "--force",
-        help="Replace what is in the --out folder, other results too; without it, those of the same scenario alone.",
-        show_default=False,
+        help="Replace any results in the --out folder.",
+        show_default="only those of the same scenario",
     ),
 ]
 
@@ -195,191 +206,206 @@ ReplaceOption = Annotated[
     typer.Option(
         "--overwrite/--no-overwrite",
         "--force",
-        help="Replace files that are there; without it, they are left as they are.",
+        help="Replace existing files.",
         show_default=False,
     ),
 ]
 
-YesOption = Annotated[bool, typer.Option("--yes", help="Simulate more than 100 million events, if it takes as many.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Allow runs of more than 100 million events.")]
 
 # Of run, and of compare: how much is simulated, what is reported, and where it is kept.
 
 RunReplicationsOption = Annotated[
-    int | None, _replications("How many; 32, 8 of streams and services, 1 where nothing is random.")
+    int | None, _replications("Number of replications.", "32; 8 for streams and services; 1 if nothing is random")
 ]
 
-RunPrecisionOption = Annotated[str | None, _precision("until the 95 % interval's half-width")]
+RunPrecisionOption = Annotated[str | None, _precision("until the half-width of the 95 % interval")]
 
 RunMetricOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The metric that --precision is about; ettr, or slo_attainment of services."),
+    typer.Option(metavar="NAME", help="Metric of --precision.", show_default="ettr; slo_attainment for services"),
 ]
 
 BandOption = Annotated[
     int,
-    typer.Option(metavar="N", help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0),
+    typer.Option(metavar="N", help="Number of draws of uncertain failure rates for band90; 0: none.", min=0),
 ]
 
-RunOutOption = Annotated[Path | None, to_folder("Write the resolved scenario and the JSON to this folder.")]
+RunOutOption = Annotated[Path | None, to_folder("Write the resolved scenario and the JSON document to this folder.")]
 
 NodeLogOption = Annotated[
-    bool, typer.Option("--node-log", help="With --out: also write when each node was down, to nodes.csv.")
+    bool, typer.Option("--node-log", help="With --out: write nodes.csv, the down times of each node.")
 ]
 
 SharesOption = Annotated[
     Path | None,
-    typer.Option("--measured", metavar="FILE", help="CSV of weeks as for track: shares beside the simulated ones."),
+    typer.Option(
+        "--measured", metavar="FILE", help="CSV of weeks, as for track: show its shares next to the simulated ones."
+    ),
 ]
 
 TablesOption = Annotated[
     str | None,
-    typer.Option(metavar="NAMES", help="With --out, of streams: also write tidy tables, such as metrics,ledger."),
+    typer.Option(metavar="NAMES", help="With --out, for streams: write tidy tables, such as metrics,ledger."),
 ]
 
 SkipBadRowsOption = Annotated[
-    bool, typer.Option("--skip-bad-rows", help="Leave out rows of a job trace that cannot be used, and count them.")
+    bool, typer.Option("--skip-bad-rows", help="Skip and count the unusable rows of a job trace.")
 ]
 
 VaryOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY=A,B,...",
-        help="Make a variant of each value, e.g. spares.hot=0,4,16. Repeatable: all combinations.",
+        help="Make a variant of each value, for example spares.hot=0,4,16. Repeatable: all combinations.",
     ),
 ]
 
-VariantReplicationsOption = Annotated[int, _replications("How many replications of each variant.")]
+VariantReplicationsOption = Annotated[int, _replications("Number of replications of each variant.")]
 
 DifferencePrecisionOption = Annotated[str | None, _precision("until the half-width of each difference's 95 % interval")]
 
 AtEqualOption = Annotated[
     Literal["gpus", "power", "cost"] | None,
-    typer.Option(help="Compare unlike clusters by what they make of a GPU, of a megawatt, or of money."),
+    typer.Option(help="Compare unlike clusters per GPU, per megawatt or per unit of cost."),
 ]
 
 SplitOption = Annotated[
     bool,
-    typer.Option("--split", help="Also run the variants without the checkpoint stores that recovery presets add."),
+    typer.Option("--split", help="Also run each variant without the checkpoint stores of its recovery preset."),
 ]
 
-CompareOutOption = Annotated[Path | None, to_folder("Write the resolved scenarios and the JSON to this folder.")]
+CompareOutOption = Annotated[
+    Path | None, to_folder("Write the resolved scenarios and the JSON document to this folder.")
+]
 
 # Of explain and kernels: what a scenario rests on.
 
 WorthOption = Annotated[
-    bool, typer.Option("--worth", help="What each cause removed, and each knob better by a tenth, is worth.")
+    bool, typer.Option("--worth", help="Show the gain from removing each cause, and from improving each knob by 10 %.")
 ]
 
 FormulaReplicationsOption = Annotated[
     int | None,
     _replications(
-        "How many replications stand beside the closed form; 8 by default, 0 for none. With --worth: of each change, "
-        "16 by default, 8 at least.",
+        "Number of replications to check the closed form, 0: none; with --worth, of each change (at least 8).",
+        "8; 16 with --worth",
         0,
     ),
 ]
 
-JobOption = Annotated[str | None, typer.Option(metavar="NAME", help="Which job; without it, the first.")]
+JobOption = Annotated[str | None, typer.Option(metavar="NAME", help="Job to show.", show_default="the first")]
 
 TopOption = Annotated[
-    int | None, typer.Option(metavar="N", help="How many to show; without it, all. Others are added up.", min=1)
+    int | None,
+    typer.Option(metavar="N", help="Number of kernels to show; the rest are summed.", min=1, show_default="all"),
 ]
 
 ShapesOption = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE", help="Write the shapes as test cases to this file.")
+    Path | None, typer.Option("--csv", metavar="FILE", help="Write the kernel shapes to this file, as test cases.")
 ]
 
 MeasuredTimesOption = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="FILE", help="Measured times, in the columns of --csv. Twice: the second file against the first."
+        metavar="FILE", help="Measured times, in the columns of --csv. Given twice: compare the second with the first."
     ),
 ]
 
 ThresholdOption = Annotated[
-    float, typer.Option(metavar="SHARE", help="Change between two files that counts at least.", min=0.0)
+    float, typer.Option(metavar="SHARE", help="Smallest change between the two files that counts as a change.", min=0.0)
 ]
 
 NoiseOption = Annotated[
     float,
-    typer.Option(metavar="SHARE", help="Relative standard deviation of a measurement, if none is repeated.", min=0.0),
+    typer.Option(
+        metavar="SHARE", help="Relative standard deviation of a measurement, if no kernel is measured twice.", min=0.0
+    ),
 ]
 
-KernelsOutOption = Annotated[Path | None, to_file("A page (.html), or the roofline (.svg, .png, .pdf).")]
+KernelsOutOption = Annotated[
+    Path | None, to_file("Write a page (.html), or a picture of the roofline (.svg, .png, .pdf).")
+]
 
 # Of init: what a first scenario is of.
 
 
 def _of_catalog(table: Literal["accelerators", "models", "bundles", "recoveries"], metavar: str = "NAME") -> Any:
-    return typer.Option(metavar=metavar, help="A name from ettrick list.", autocompletion=complete_catalog(table))
+    kind = "failure-bundles" if table == "bundles" else "recovery-presets" if table == "recoveries" else table
+    return typer.Option(
+        metavar=metavar, help=f"A name from ettrick list {kind}.", autocompletion=complete_catalog(table)
+    )
 
 
 StarterArgument = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="The file; without it, starter.yaml or what --name says.")
+    Path | None,
+    typer.Argument(metavar="FILE", help="File to write.", show_default="NAME.yaml of --name, or starter.yaml"),
 ]
 StarterGpusOption = Annotated[
-    int, typer.Option(metavar="N", help="GPUs of the job: whole nodes, or 64 for each NVL72 rack.", min=1)
+    int, typer.Option(metavar="N", help="GPUs of the job: a whole number of nodes, or 64 for each NVL72 rack.", min=1)
 ]
 AcceleratorOption = Annotated[str, _of_catalog("accelerators")]
 ModelOption = Annotated[str, _of_catalog("models")]
 FailuresOption = Annotated[str, _of_catalog("bundles", "BUNDLE")]
 RecoveryOption = Annotated[str, _of_catalog("recoveries", "PRESET")]
-HorizonOption = Annotated[str, typer.Option(metavar="TIME", help="How long is simulated.")]
+HorizonOption = Annotated[str, typer.Option(metavar="TIME", help="Time to simulate.")]
 NameOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Name of the scenario; without it, that of the file.")
+    str | None, typer.Option(metavar="NAME", help="Name of the scenario.", show_default="that of the file")
 ]
 SlurmConfOption = Annotated[
     Path | None,
     typer.Option("--slurm-conf", metavar="FILE", help="Take nodes, partitions and scheduler from a slurm.conf."),
 ]
 TopologyConfOption = Annotated[
-    Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
+    Path | None, typer.Option("--topology-conf", metavar="FILE", help="Take the leaf switches from a topology.conf.")
 ]
 
 # Of trace: which part of which replication is written, and as what.
 
-TimelineOption = Annotated[Path | None, to_file("The file: .json, or .json.gz to compress it.")]
+TimelineOption = Annotated[Path | None, to_file("Write the timeline to this file: .json, or .json.gz to compress it.")]
 LogsOption = Annotated[
     Path | None,
-    typer.Option("--logs", metavar="DIR", help="Write the logs that its cluster would leave, for fit and track."),
+    typer.Option(
+        "--logs", metavar="DIR", help="Write the logs of the simulated cluster to this folder, for fit and track."
+    ),
 ]
-ReplicationOption = Annotated[int, typer.Option(metavar="N", help="Which replication, counted from 0.", min=0)]
+ReplicationOption = Annotated[int, typer.Option(metavar="N", help="Replication to write, counted from 0.", min=0)]
 FromOption = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Leave out what is before it, such as 36 h.")
+    str | None, typer.Option("--from", metavar="TIME", help="Leave out everything before it, such as 36 h.")
 ]
-ToOption = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out what is behind it.")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out everything after it.")]
 
 # Of layouts: which ones are looked at, and in which order they are shown.
 
 LayoutJobOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Which job or service; without it, the first.")
+    str | None, typer.Option(metavar="NAME", help="Job or service to lay out.", show_default="the first")
 ]
 LayoutGpusOption = Annotated[
-    int | None, typer.Option(metavar="N", help="GPUs of the job; without it, those that it asks for.")
+    int | None, typer.Option(metavar="N", help="GPUs of the job.", show_default="those of the scenario")
 ]
-LayoutsOption = Annotated[int, typer.Option(metavar="N", help="How many layouts to show.", min=1)]
+LayoutsOption = Annotated[int, typer.Option(metavar="N", help="Number of layouts to show.", min=1)]
 SortOption = Annotated[
     Literal["goodput", "step", "gpu", "power", "money"] | None,
     typer.Option(
-        help="Best first: by tokens of a day that survive failures, which is the default where a closed form says "
-        "how many, or by the time of a step. Of a service: tokens per GPU, power or money against those of a user."
+        help="Sort by kept tokens per day (goodput) or step time; for a service, by tokens per GPU, power or money.",
+        show_default="goodput where a closed form applies, else step; gpu for a service",
     ),
 ]
 AnyTensorOption = Annotated[
-    bool, typer.Option("--any-tensor", help="Also tensor groups larger than a scale-up domain.")
+    bool, typer.Option("--any-tensor", help="Include tensor groups larger than a scale-up domain.")
 ]
 TryParametersOption = Annotated[
-    bool, typer.Option("--try-parameters", help="Also divide parameters among replicas (FSDP, ZeRO-3).")
+    bool, typer.Option("--try-parameters", help="Include parameters sharded over replicas (FSDP, ZeRO-3).")
 ]
 TryOptionsOption = Annotated[
     bool,
     typer.Option(
         "--try-options",
-        help="Also ZeRO-2, zero-bubble schedules, recomputation of norms and activations alone, and up to 110 % of "
-        "the memory, as check accepts it.",
+        help="Include ZeRO-2, zero-bubble schedules, recomputation of only norms and activations, and layouts of up to "
+        "110 % of the memory (the limit of check).",
     ),
 ]
 LayoutsCsvOption = Annotated[
     Path | None,
-    typer.Option("--csv", metavar="FILE", help="Of a service: also write the layouts shown to this file."),
+    typer.Option("--csv", metavar="FILE", help="For a service: write the layouts shown to this file."),
 ]

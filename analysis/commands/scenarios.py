@@ -51,7 +51,7 @@ def run(
     overwrite: options.OverwriteOption = False, yes: options.YesOption = False, quiet: options.QuietOption = False,
     tables: options.TablesOption = None, skip_bad_rows: options.SkipBadRowsOption = False,
 ) -> None:  # fmt: skip
-    """Simulate a scenario: where every GPU-hour goes."""
+    """Simulate a scenario and show where every GPU-hour goes."""
     shares = _measured(measured) if measured is not None else {}
     if 0 < band < 20:
         refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
@@ -212,7 +212,7 @@ def compare(
     out: options.CompareOutOption = None, overwrite: options.OverwriteOption = False,
     yes: options.YesOption = False, quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
-    """Compare variants on the same failures."""
+    """Compare variants of a scenario on the same failures."""
     from ettrick.analysis.contest import variants
     from ettrick.analysis.contest.compare import compare as compare_variants
     from ettrick.analysis.contest.precision import Precision
@@ -277,9 +277,9 @@ def explain(
     jobs: options.ProcessesOption = 0, as_json: options.JsonOption = False, yes: options.YesOption = False,
     quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
-    """Show what a scenario rests on: step, recovery, closed form.
+    """Explain a scenario: step time, recovery, closed form.
 
-    Every number stands with where it comes from.
+    Every number is shown with its source.
     """
     effort: dict[str, Any] = {"processes": jobs, "most_events": most_events(yes=yes)}
     if worth:
@@ -476,7 +476,7 @@ topology = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, 
 
 @topology.command(name="list")
 def list_topologies() -> None:
-    """List the topologies that come with Ettrick."""
+    """List the bundled topologies."""
     from ettrick.analysis.page.chapters.topology import format_list
 
     say(format_list())
@@ -486,7 +486,7 @@ def list_topologies() -> None:
 def show(
     cluster: options.ClusterArgument, set_: options.ClusterSetOption = None, as_json: options.JsonOption = False
 ) -> None:
-    """Show what a cluster is made of, and what each part takes."""
+    """Show the parts of a cluster, and what fails with each."""
     described = load_cluster(cluster, set_)
 
     from ettrick.analysis.explain.cluster import describe
@@ -502,13 +502,13 @@ def place(
     set_: options.SetOption = None,
     failed: Annotated[
         list[str] | None,
-        typer.Option(metavar="PART:UNIT", help="A part of the fabric that is out, such as spine:3. Repeatable."),
+        typer.Option(metavar="PART:UNIT", help="Take out a part of the fabric, such as spine:3. Repeatable."),
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Show where jobs are placed, and the bandwidth they get.
 
-    Also what a lost node takes of it.
+    Also show the bandwidth left after losing a node.
     """
     described = load_scenario(scenario, set_, None)
 
@@ -535,11 +535,11 @@ def check_topology(cluster: options.ClusterArgument, set_: options.ClusterSetOpt
 @topology.command()
 def plot(
     cluster: options.ClusterArgument,
-    out: Annotated[Path, options.to_file("The picture: a file that ends in .svg, .png or .pdf.")],
+    out: Annotated[Path, options.to_file("Write the picture to this file: .svg, .png or .pdf.")],
     set_: options.ClusterSetOption = None,
     overwrite: options.ReplaceOption = False,
 ) -> None:
-    """Draw a cluster: its parts, or its tiers if it is large."""
+    """Draw the parts of a cluster, or the tiers of a large one."""
     from ettrick.analysis.page import charts
 
     if out.suffix.lower() not in charts.SUFFIXES:
@@ -552,8 +552,8 @@ def plot(
 @topology.command()
 def export(
     cluster: options.ClusterArgument,
-    format_: Annotated[Literal["graphml", "json"], typer.Option("--format", help="How the graph is written.")],
-    out: Annotated[Path | None, options.to_file("A file; omitted: standard output.")] = None,
+    format_: Annotated[Literal["graphml", "json"], typer.Option("--format", help="Format of the graph.")],
+    out: Annotated[Path | None, options.to_file("Write the graph to this file.", "standard output")] = None,
     set_: options.ClusterSetOption = None,
     overwrite: options.ReplaceOption = False,
 ) -> None:

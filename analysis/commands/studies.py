@@ -182,14 +182,12 @@ def sweep(
 
 
 def merge(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were written to.")
-    ],
-    out: Annotated[Path, options.to_folder("Where all of them go; sweep then goes on from there.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of the shards of one study.")],
+    out: Annotated[Path, options.to_folder("Folder for the merged study; sweep continues from it.")],
 ) -> None:
     """Merge the shards of a study into one folder.
 
-    The command sweep with the same folder then answers its questions.
+    Then run ettrick sweep with the same folder to answer its questions.
     """
     from ettrick.analysis.sweep.merge import MergeError
     from ettrick.analysis.sweep.merge import merge as put_together
@@ -208,9 +206,9 @@ def sensitivity(
     scheduler_file: options.SchedulerFileOption = "", as_json: options.JsonOption = False,
     yes: options.YesOption = False, quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
-    """Say which inputs of a study matter, and how much is noise.
+    """Rank the inputs of a study by how much they matter.
 
-    Noise is the run-to-run variability: what no knowledge of the inputs takes away.
+    Also show the run-to-run variability, which remains even if every input is known.
     """
     from ettrick.analysis.metrics import METRICS
     from ettrick.analysis.page.chapters.sensitivity import against, format_sensitivity
@@ -242,7 +240,7 @@ def optimize(
 ) -> None:  # fmt: skip
     """Find the best setting within the ranges of a study.
 
-    It is confirmed on failures that were not used to find it.
+    The result is checked on failures that were not used in the search.
     """
     from ettrick.analysis.optimize.optimize import optimize as find
     from ettrick.analysis.optimize.optimize import optimum_document

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -233,8 +233,87 @@ _WORDS = (
 """The messages of the option parser, and our words for them."""
 
 
+COMMAND_GROUPS = {
+    "Run and compare": ("run", "compare", "explore", "trace", "report", "plot"),
+    "Study many settings": ("sweep", "merge", "sensitivity", "optimize"),
+    "Learn from logs": ("fit", "track"),
+    "Describe a cluster and its jobs": ("init", "topology", "explain", "layouts", "kernels"),
+    "Check and look up": ("check", "validate", "formula", "schema", "list"),
+}
+"""The commands in the order of the help, by what a reader wants to do."""
+
+_OPTION_GROUPS = {
+    "Options": (),
+    "Input": ("set_", "vary", "split", "seed", "skip_bad_rows"),
+    "Simulation": (
+        "replications", "precision", "metric", "band", "method", "samples", "trials", "engine", "jobs", "executor",
+        "scheduler_address", "scheduler_file", "shard", "yes",
+    ),
+    "Output": (
+        "at_equal", "worth", "measured", "out", "as_json", "node_log", "tables", "csv", "overwrite", "quiet", "help",
+    ),
+}  # fmt: skip
+"""The options of a command that has many, in the groups of its help; the others stand first."""
+
+_MANY_OPTIONS = 10
+
+_HELP_WORDS = (
+    (r"\[default: \((.*)\)", r"[default: \1"),
+    (r"(; |\[)x>=[01](\.0)?\]$", r"\1]"),
+    (r"x>=(\d+)\]$", r"at least \1]"),
+    (r"([\d.]+)<=x<=([\d.]+)\]$", r"\1 to \2]"),
+    (r"; \]$", "]"),
+    (r" *\[\]$", ""),
+)
+"""What the option parser says of a default and of a range, and our words for it."""
+
+
+class Command(TyperCommand):
+    """A command whose help names each argument once, and shows many options in groups."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line, without braces: what has no brackets is required."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options, in columns of one width."""
+        parameters: list[Any] = self.get_params(ctx)
+        group_of = {name: group for group, names in _OPTION_GROUPS.items() for name in names}
+        if len(parameters) <= _MANY_OPTIONS:
+            group_of = {}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Arguments", *_OPTION_GROUPS)}
+        for parameter in parameters:
+            name, text = parameter.get_help_record(ctx)
+            if parameter.param_type_name == "argument":
+                sections["Arguments"].append(
+                    (parameter.display_name_raw, _help_words(text.removesuffix("  [required]")))
+                )
+            else:
+                sections[group_of.get(parameter.name, "Options")].append((name, _help_words(text)))
+        width = min(30, max(len(name) for rows in sections.values() for name, _ in rows))
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl([(f"{name:{width}}", text) for name, text in rows])
+
+
+def _help_words(text: str) -> str:
+    """Return the help of a parameter with its default and range in plain words."""
+    for pattern, words in _HELP_WORDS:
+        text = re.sub(pattern, words, text)
+    return text
+
+
 class Commands(TyperGroup):
     """A group of commands: wrong values of options, errors of plugins, and help that cannot be printed are one line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (the context of the option parser)
+        """Write the commands in groups."""
+        width = max(map(len, self.commands))
+        for title, names in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                lines = [(f"{name:{width}}", self.commands[name].get_short_help_str(74 - width)) for name in names]
+                formatter.write_dl(lines)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the command line does, or end with one line about a standard output that takes nothing."""
