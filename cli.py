@@ -189,9 +189,9 @@ def layouts(
         _service_layouts(described, job, sort or "gpu", top, csv, as_json=as_json)
         return
     if csv is not None:
-        refuse("--csv: is for layouts of services")
+        refuse("--csv: only applies to layouts of services")
     if sort in SORTS:
-        refuse(f"--sort {sort}: is for layouts of services")
+        refuse(f"--sort {sort}: only applies to layouts of services")
     ranked: Literal["goodput", "step"] | None = None if sort is None else "step" if sort == "step" else "goodput"
 
     from ettrick import sim
@@ -224,14 +224,14 @@ def _service_layouts(
     from ettrick.sim.yamlfile import suggest
 
     if sort not in SORTS:
-        refuse(f"--sort {sort}: is for layouts of jobs; of a service: {', '.join(SORTS)}")
+        refuse(f"--sort {sort}: only applies to layouts of jobs; for a service, choose from {', '.join(SORTS)}")
     prepared = sim.examine(described)
     services = {service.spec.name: service for service in sim.services_of(prepared)}
     if name is not None and name not in services:
         refuse(f"--job {name}: the scenario has no such service{suggest(name, services)}")
     price = described.cost.gpu_hour if described.cost is not None else None
     if sort == "money" and price is None:
-        refuse("--sort money: needs the price of a GPU-hour, cost.gpu_hour")
+        refuse("--sort money: needs the price of a GPU-hour; set cost.gpu_hour")
     content = describe_service_layouts(prepared.name, services[name or next(iter(services))], price, SORTS[sort], top)
     if not content.layouts:
         complain("no layout fits")
@@ -254,14 +254,14 @@ def formula(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Answer a back-of-the-envelope question: equation, number, source."""
+    """Answer a back-of-the-envelope question: equation and number."""
     from ettrick.analysis.explain import formula as paper
     from ettrick.analysis.results.run import render
 
     try:
         if question is None:
             if as_json:
-                refuse("--json: needs a question and its amounts")
+                refuse("--json: needs a question with its amounts")
             say(paper.format_formulas())
         elif not context.args and not as_json:
             say(paper.format_question(question))
@@ -308,7 +308,7 @@ def list_(
     from ettrick.sim.yamlfile import suggest
 
     if kind not in (None, PLUGINS, *names_of_kinds()):
-        refuse(f"list: there is no kind '{kind}'{suggest(str(kind), kinds(), most=len(kinds()))}")
+        refuse(f"list: unknown kind '{kind}'{suggest(str(kind), kinds(), most=len(kinds()))}")
     say(format_inventory(only=kind or ""))
 
 

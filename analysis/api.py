@@ -306,7 +306,7 @@ def sweep(
     Raises
     ------
     ValueError
-        With one line for each mistake of the study, or if the folder holds something else.
+        With one line for each mistake of the study, or if the folder contains other results.
     """
     from ettrick import sim
     from ettrick.analysis.page.chapters.answers import sentences_of
@@ -537,7 +537,7 @@ class Results(Generic[DocumentT]):
         pictures = self._report.pictures
         chosen = next(iter(pictures), "") if name is None else name
         if chosen not in pictures:
-            raise ValueError(f"there is no picture '{chosen}'{suggest(chosen, pictures, most=len(pictures))}")
+            raise ValueError(f"unknown picture '{chosen}'{suggest(chosen, pictures, most=len(pictures))}")
         return Plot(pictures[chosen].title, charts.draw(pictures[chosen].chart))
 
     @functools.cached_property

@@ -349,7 +349,7 @@ def job_index(scenario: Scenario, name: str | None) -> int:
     """
     names = [job.name for job in scenario.jobs]
     if not names:
-        raise ValueError("has no named job (key 'jobs'): streams and services have no step of their own to look into")
+        raise ValueError("has no named job (key 'jobs'): streams and services have no step")
     if name is None:
         return 0
     if name not in names:

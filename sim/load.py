@@ -99,7 +99,8 @@ def locate(name: str, files: Mapping[str, Path], noun: str) -> Path:
     """
     path = yamlfile.known_file(Path(name), name, files)
     if path is None:
-        rule = f"no such file, and no {noun} of this name{yamlfile.suggest(name, files)}"
+        near = yamlfile.nearest(name, files)
+        rule = f"no such file or bundled {noun}" + (f"; did you mean '{near}'?" if near else "")
         raise ScenarioError([str(yamlfile.DocumentError(yamlfile.Mark(name), "", rule))])
     return path
 
@@ -278,7 +279,7 @@ def _about_detection(lines: list[str], document: YamlDocument, data: Table) -> l
     names = complaints.names_of(kinds_at(Scenario, data, ("recovery",)))
     if "recovery" in data and value_at(data, ("recovery", "use"), "") not in names:
         return [line for line in lines if not line.startswith(missing)]
-    hint = "; a recovery preset would bring it)"
+    hint = "; a recovery preset sets it)"
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
 
 

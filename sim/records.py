@@ -169,7 +169,7 @@ def lines(file: str, *, may_be_pipe: bool = False) -> Iterator[tuple[int, str]]:
             for number, raw in enumerate(stream, 1):
                 text = raw.decode("utf-8" if number > 1 else "utf-8-sig")
                 if "\0" in text:
-                    raise LogError(f"{file}:{number}: is no text (it holds a zero byte)")
+                    raise LogError(f"{file}:{number}: is not text (it contains a zero byte)")
                 if number == 1 and "\r" in text and not text.endswith("\n"):  # no line ends otherwise
                     yield from enumerate(text.split("\r"), 1)
                 else:

@@ -46,8 +46,8 @@ def check_work(events: float, most_events: float = MOST_EVENTS) -> None:
     """
     if events > most_events:
         raise WorkError(
-            f"about {events:.2g} events would be simulated, and more than {most_events:.2g} only if you say so: --yes "
-            f"(most_events in Python); or take a shorter horizon, fewer replications, fewer failures"
+            f"about {events:.2g} events would be simulated, more than {most_events:.2g}; allow them with --yes "
+            f"(most_events in Python), or simulate a shorter horizon, fewer replications or fewer failures"
         )
 
 

@@ -574,7 +574,7 @@ def _without(document: YamlDocument, holder: Data, path: Keys, mark: Mark) -> Ya
     if not isinstance(holder, dict):
         rule = "is an item of a list: null removes keys only; write the list without it"
     elif path[-1] not in holder:
-        rule = f"there is no such key to remove{suggest(str(path[-1]), holder)}"
+        rule = f"no such key to remove{suggest(str(path[-1]), holder)}"
     elif path in document.laid:
         rule = f"is brought by preset {document.preset}: write what it should be instead, or choose no preset"
     if rule:
@@ -694,7 +694,7 @@ class _FileReader:
         files_by_name = self.catalog(at)
         file = known_file(self.locate(name.content, source), name.content, files_by_name)
         if file is None:
-            rule = f"no such file, and nothing of this name comes with Ettrick{suggest(name.content, files_by_name)}"
+            rule = f"no such file, and nothing with this name is bundled{suggest(name.content, files_by_name)}"
             raise DocumentError(name.mark, dotted(at) or "extends", f"{name.content}: {rule}")
         return file
 

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 SIMULATED = list(sim.shipped("scenarios"))
 """Shipped scenarios."""
 
+
+def mistake_lines(text: str) -> list[str]:
+    """Return what a command says of mistakes, without the lines that name a command which helps."""
+    return [line for line in text.splitlines() if not line.startswith("help: ")]
+
+
 ENDED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 
 

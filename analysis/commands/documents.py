@@ -84,7 +84,7 @@ def _format(out: Path | None, format_: str | None) -> tuple[str, Callable[[Repor
     if kind not in formats or (out is not None and not ending and format_ is None):
         refuse(f"--out {out}: must end in .{', .'.join(list(formats)[:-1])} or .{list(formats)[-1]}, or give --format")
     if ending in formats and ending != kind:
-        refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
+        refuse(f"--format {kind}: --out {out} must then end in .{kind}, not in .{ending}")
     return kind, formats[kind]
 
 
@@ -103,20 +103,22 @@ def plot(
     from ettrick.analysis.terminal import terminal_width, visible, wrapped
     from ettrick.sim.yamlfile import suggest
 
-    if (picture is None) != (out is None):
-        refuse("plot: needs both the name of a picture and --out, or neither to list them")
+    if picture is None and out is not None:
+        refuse(f"plot: the name of a picture is missing; ettrick plot {folder} lists them")
     if out is not None and out.suffix.lower() not in charts.SUFFIXES:
         refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
     if out is not None and os.path.isdir(folder):  # noqa: PTH112
         refuse_to_write(out, overwrite=overwrite)
     pictures = _page(folder, quiet=quiet).pictures
-    if picture is None or out is None:
+    if picture is None:
         longest, width = max(map(len, pictures), default=0), terminal_width()
         lines = [wrapped(drawing.title, width, f"{key:{longest}}  ", longest + 2) for key, drawing in pictures.items()]
         say(visible("\n".join(itertools.chain.from_iterable(lines))))
         return
     if picture not in pictures:
-        refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")
+        refuse(f"{folder}: unknown picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")
+    if out is None:
+        refuse(f"plot: --out is missing, the file to write '{picture}' to")
     with in_a_line(ReportError, before=f"{folder}: "), damage_in_a_line(folder):
         content = charts.render(charts.draw(pictures[picture].chart), out.suffix.lower())
     write(out, content)
@@ -181,9 +183,9 @@ def explore(
     try:
         server = Server(explorer, port)
     except OSError as error:
-        refuse(f"--port {port}: {error.strerror}; without it, a port that is free is taken")
+        refuse(f"--port {port}: {error.strerror}; leave out --port to use a free port")
     if explorer.formula.ettr is None:
-        warn([f"no closed form ({'; '.join(explorer.formula.reasons)}): sliders are followed by the simulation alone"])
+        warn([f"no closed form ({'; '.join(explorer.formula.reasons)}): only the simulation follows the sliders"])
     with server, contextlib.suppress(KeyboardInterrupt), ending_tidily():
         threading.Thread(target=explorer.compile, daemon=True).start()
         say(f"{server.address}\nCompiling the simulation in the background. Press Ctrl-C to stop.")
@@ -211,7 +213,7 @@ def validate(
     overwrite: options.OverwriteOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Compare Ettrick with published values, theory and other programs.
+    """Compare with published values, theory and other programs.
 
     The exit status is 1 if a row fails.
     """

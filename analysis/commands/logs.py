@@ -110,7 +110,7 @@ def fit(
         rules=rules, name=name, slurm=slurm_conf, topology=topology_conf,
     )  # fmt: skip
     if keep_order and not anonymise:
-        refuse("--keep-order: goes with --anonymise")
+        refuse("--keep-order: needs --anonymise")
     with _log_errors_in_a_line():
         if anonymise:
             request = request._replace(hider=hiding.Pseudonymizer(hiding.key_of(key, out), keep_order=keep_order))
@@ -151,7 +151,7 @@ def _request(
         name, equals, kind = text.rpartition("=")
         matching = [file for file in files if name in (file, Path(file).name)]
         if not equals or not matching:
-            refuse(f"--as {text}: needs FILE=KIND, with one of the files that are given")
+            refuse(f"--as {text}: needs FILE=KIND, where FILE is one of the given logs")
         kind_of.update(dict.fromkeys(matching, kind))
     with in_a_line(pipeline.LogError):
         whole = pipeline.spans([window] if window else [], stated["zones"], "--window")
@@ -235,10 +235,10 @@ def track(
     from ettrick.analysis.terminal import ProgressBar
 
     if since and window:
-        refuse("--since: --window says it too")
+        refuse("--since: use --since or --window, not both")
     with _log_errors_in_a_line():
         if not folder.is_dir():
-            refuse(f"{folder}: is no folder")
+            refuse(f"{folder}: is not a folder")
         keep = OutputFolder(folder, "track.json", overwrite=True, option="")
         keep.refuse_others(lambda _: True)
         model = tracking.TrackedModel(folder, job)
@@ -249,7 +249,7 @@ def track(
         )  # fmt: skip
         rows = [tracking.result_row(result, model) for result in results] or measured
         if not rows:
-            refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
+            refuse(f"{folder}: no measured weeks yet; pass logs, a CSV of weeks, or a folder from ettrick run")
         with ProgressBar("simulations", quiet=quiet or as_json) as progress:
             content = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
     beside = {weeks.WEEKS: weeks.as_csv(measured)} if measured else {}

@@ -332,9 +332,7 @@ KernelsOutOption = Annotated[
 
 def _of_catalog(table: Literal["accelerators", "models", "bundles", "recoveries"], metavar: str = "NAME") -> Any:
     kind = "failure-bundles" if table == "bundles" else "recovery-presets" if table == "recoveries" else table
-    return typer.Option(
-        metavar=metavar, help=f"A name from ettrick list {kind}.", autocompletion=complete_catalog(table)
-    )
+    return typer.Option(metavar=metavar, help=f"Name from ettrick list {kind}.", autocompletion=complete_catalog(table))
 
 
 StarterArgument = Annotated[

@@ -21,6 +21,7 @@ from ettrick.analysis.commands.terminal import (
     load_scenario,
     mistakes_in_lines,
     most_events,
+    precision_of,
     refuse,
     refuse_to_write,
     say,
@@ -54,13 +55,13 @@ def run(
     """Simulate a scenario and show where every GPU-hour goes."""
     shares = _measured(measured) if measured is not None else {}
     if 0 < band < 20:
-        refuse("--band: needs at least 20 draws, or the band's ends are its extremes")
+        refuse("--band: needs at least 20 draws; with fewer, the ends of the band are its extremes")
     if node_log and out is None:
         refuse("--node-log: needs --out, the folder to write nodes.csv to")
     named = _tables(tables, out)
     described = load_scenario(scenario, set_, seed, engine=engine, skip_bad_rows=skip_bad_rows)
     if named and not described.streams:
-        refuse("--tables: tidy tables are of streams of jobs, and the scenario has none")
+        refuse("--tables: only streams of jobs have tidy tables, and the scenario has none")
 
     from ettrick.analysis.results import files as reasons
     from ettrick.analysis.results.fleet import TABLES
@@ -108,12 +109,11 @@ def _simulated(
 ) -> tuple[Ensemble, dict[str, tuple[float, float] | None] | None]:  # fmt: skip
     """Return the replications of a scenario, and the bands of draws of its failure rates, if any are asked for."""
     from ettrick.analysis.contest import runs
-    from ettrick.analysis.contest.precision import Precision
     from ettrick.analysis.results.fleet import OF_SINGLE_JOBS
     from ettrick.analysis.terminal import ProgressBar
 
     effort: dict[str, Any] = {"processes": processes, "most_events": most_events(yes=yes)}
-    wanted = Precision.parse(precision) if precision is not None else None
+    wanted = precision_of(precision)
     _compile_loop([prepared], runs.first_replications([prepared], replications, wanted), quiet=quiet)
     keeps_log = has_log or not OF_SINGLE_JOBS.isdisjoint(tables)
     with ProgressBar("replications", quiet=quiet) as progress:
@@ -162,7 +162,7 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
     chosen = [name.strip() for name in names.split(",")]
     for name in chosen:
         if name not in TABLES:
-            refuse(f"--tables {names}: '{name}' is no table{suggest(name, TABLES)}")
+            refuse(f"--tables: unknown table '{name}'{suggest(name, TABLES)}")
     return chosen
 
 
@@ -173,7 +173,7 @@ def _measured(file: Path) -> dict[str, float]:
 
     with in_a_line(LogError, before="--measured "):
         shares = weeks.mean_shares(weeks.rows_of(file))
-    return shares or refuse(f"--measured {file}: has no share of a bucket, such as a column 'productive'")
+    return shares or refuse(f"--measured {file}: has no column with the share of a bucket, such as 'productive'")
 
 
 def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> OutputFolder:
@@ -215,7 +215,6 @@ def compare(
     """Compare variants of a scenario on the same failures."""
     from ettrick.analysis.contest import variants
     from ettrick.analysis.contest.compare import compare as compare_variants
-    from ettrick.analysis.contest.precision import Precision
     from ettrick.analysis.contest.runs import first_replications
     from ettrick.analysis.page.chapters import compare as compare_text
     from ettrick.analysis.results import files
@@ -223,7 +222,7 @@ def compare(
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
     with _contest_errors_in_a_line():
-        wanted = Precision.parse(precision) if precision is not None else None
+        wanted = precision_of(precision)
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, None if precision else replications, split_stores=split)
         prepared = [variant.prepared for variant in ready]
@@ -285,7 +284,7 @@ def explain(
     if worth:
         described = load_scenario(scenario, set_, seed)
         if not described.jobs:
-            refuse("--worth: is about named jobs, and there are none; for streams and services: ettrick compare --vary")
+            refuse("--worth: needs named jobs, and there are none; for streams and services use ettrick compare --vary")
         _explain_worth(described, replications, as_json=as_json, quiet=quiet or as_json, **effort)
         return
     described = load_scenario(scenario, set_, seed, must_fit=False)
@@ -334,7 +333,7 @@ def _explain_worth(
 
     count = 16 if replications is None else replications
     if count < 8:
-        refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
+        refuse(f"--replications {count}: --worth needs at least 8, to separate gains from noise")
     with in_a_line(sim.WorkError), ProgressBar("replications", quiet=quiet) as progress:
         content = worth(
             described, count, command=command_line(), processes=processes, progress=progress, most_events=most_events
@@ -458,7 +457,7 @@ def _init_from_slurm(
 
     for option, reason in _NOT_BESIDE_SLURM.items():
         if _is_stated(context, option):
-            refuse(f"--{option}: has no effect beside --slurm-conf: {reason}")
+            refuse(f"--{option}: has no effect with --slurm-conf: {reason}")
     accelerator = wishes.accelerator if _is_stated(context, "accelerator") else ""
     models = wishes.failures, wishes.recovery, wishes.horizon
     with mistakes_in_lines(), in_a_line(SlurmError):

@@ -248,7 +248,7 @@ def starter(wishes: InitOptions, command: str = "ettrick init", progress: Progre
         ("--recovery", wishes.recovery, catalog.recoveries()),
     ):
         if name not in entries:
-            raise StarterError(f"{option}: '{name}' does not come with Ettrick{suggest(name, entries)}")
+            raise StarterError(f"{option}: unknown {option[2:]} '{name}'{suggest(name, entries)}")
     _check_horizon(wishes.horizon)
     parts = _parts(wishes, catalog.accelerators()[wishes.accelerator], catalog.models()[wishes.model])
     return _laid_out(parts, command, progress)
@@ -270,8 +270,10 @@ def _parts(wishes: InitOptions, chip: Accelerator, shape: ModelShape) -> Scenari
     unit = _RACK_USE if is_rack else per_node
     if wishes.gpus < unit or wishes.gpus % unit:
         near = sorted({max(wishes.gpus // unit, 1) * unit, (wishes.gpus // unit + 1) * unit})
-        what = f"racks, of which a job takes {unit} GPUs each" if is_rack else f"nodes of {unit}"
-        message = f"--gpus {wishes.gpus}: is no whole number of {what}; nearest: {' or '.join(f'{n:,}' for n in near)}"
+        what = f"racks (a job uses {unit} GPUs of each)" if is_rack else f"nodes of {unit}"
+        message = (
+            f"--gpus {wishes.gpus}: is not a whole number of {what}; nearest: {' or '.join(f'{n:,}' for n in near)}"
+        )
         raise StarterError(message)
     used = wishes.gpus // per_node
     spares = max(2, -(-used // _SPARES))
@@ -297,7 +299,7 @@ def _fabric(gpus: int, nodes: int, rails: int) -> SwitchSizes:
         except ValueError:
             continue
         return SwitchSizes(radix, leaf, pod)
-    raise StarterError(f"--gpus {gpus:,}: no fat tree of three tiers of switches with 128 ports joins so many")
+    raise StarterError(f"--gpus {gpus:,}: too many for a fat tree of three tiers of 128-port switches")
 
 
 def _sequences(parts: ScenarioParts) -> int:

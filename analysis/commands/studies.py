@@ -23,6 +23,7 @@ from ettrick.analysis.commands.terminal import (
     ending_tidily,
     in_a_line,
     mistakes_in_lines,
+    precision_of,
     refuse,
     say,
     show_document,
@@ -51,13 +52,10 @@ def load_study(
 ) -> LoadedStudy:
     """Return a study of which every value can be simulated, or end with one line per mistake."""
     from ettrick import sim
-    from ettrick.analysis.contest.precision import Precision, ReplicationsError
     from ettrick.analysis.study import load
     from ettrick.analysis.study.load import first_look
 
-    if precision is not None:
-        with in_a_line(ReplicationsError, before="--precision: "):
-            Precision.parse(precision)
+    precision_of(precision)
     options = tuple(changes(overrides, seed))
     with mistakes_in_lines(name, "study"):
         loaded = load.load_study(load.find_study(name), options, replications=replications, precision=precision)
@@ -74,9 +72,9 @@ def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Ex
     if executor is None:
         executor = "dask" if address or file else "process"
     if (address or file) and executor != "dask":
-        refuse(f"--executor {executor}: a scheduler is for dask; leave --executor out")
+        refuse(f"--executor {executor}: only dask uses a scheduler; leave out --executor")
     if address and file:
-        refuse("--scheduler-file: is instead of --scheduler-address; give one of them")
+        refuse("--scheduler-file: use --scheduler-file or --scheduler-address, not both")
     if executor == "dask" and not (address or file):
         refuse("--executor dask: needs --scheduler-address or --scheduler-file")
     return ExecutorOptions(executor, jobs, address, file)
@@ -89,7 +87,7 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
     if text is None:
         return None
     if out is None:
-        refuse("--shard: needs --out, the folder of this shard alone")
+        refuse("--shard: needs --out, a folder for this shard")
     with in_a_line(ValueError, before="--shard: "):
         return Shard.parse(text)
 
@@ -163,7 +161,7 @@ def sweep(
     from ettrick.analysis.sweep.sweep import against_shard, format_shard, run_shard, run_sweep
 
     if replications is not None and precision is not None:
-        refuse("--precision: is instead of --replications; give one of them")
+        refuse("--precision: use --precision or --replications, not both")
     loaded = load_study(study, set_, seed, replications=replications, precision=precision, yes=yes)
     missing = against_metrics(loaded)
     if missing:
@@ -217,7 +215,7 @@ def sensitivity(
     from ettrick.sim.yamlfile import suggest
 
     if metric and metric not in METRICS:
-        refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
+        refuse(f"--metric: unknown metric '{metric}'{suggest(metric, METRICS)}")
     loaded = load_study(study, set_, seed, yes=yes)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:

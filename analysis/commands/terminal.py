@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
+    from ettrick.analysis.contest.precision import Precision
     from ettrick.analysis.parts import Document
     from ettrick.sim import ClusterSpec, Scenario
 
@@ -77,7 +78,7 @@ def load_scenario(
             traces = [index for index, stream in enumerate(streams) if stream.get("use") == "trace"]
             texts += [f"streams.{index}.skip_bad_rows=true" for index in traces]
             if not traces:
-                refuse("--skip-bad-rows: is for streams that replay a trace, and the scenario has none")
+                refuse("--skip-bad-rows: only applies to streams that replay a trace, and the scenario has none")
         return template.scenario(texts, must_fit=must_fit)
 
 
@@ -102,11 +103,51 @@ def most_events(*, yes: bool) -> float:
     return math.inf if yes else MOST_EVENTS
 
 
+def precision_of(text: str | None) -> Precision | None:
+    """Return the precision that an option states, if it does, or end with one line."""
+    from ettrick.analysis.contest.precision import Precision, ReplicationsError
+
+    with in_a_line(ReplicationsError, before="--precision: "):
+        return None if text is None else Precision.parse(text)
+
+
 def complain(line: str) -> None:
     """Print a line to standard error."""
     from ettrick.analysis.terminal import visible
 
     typer.echo(visible(line), err=True)
+
+
+_FIXES = (
+    (r"no such file or bundled scenario", "ettrick list scenarios"),
+    (r"no such file or bundled study", "ettrick list studies"),
+    (r"no such file or bundled topology", "ettrick topology list"),
+    (r"unknown (accelerator|model) '", r"ettrick list \1s"),
+    (r"--failures: unknown", "ettrick list failure-bundles"),
+    (r"--recovery: unknown", "ettrick list recovery-presets"),
+    (r": unknown key '", "ettrick schema"),
+    (r"(\S+): unknown picture '", r"ettrick plot \1"),
+    (r"is not a study folder", "ettrick sweep STUDY --out DIR"),
+    (r"contains no model", "ettrick fit LOG... --out DIR"),
+    (r"or add --overwrite$", "{command} --overwrite"),
+    (r"allow them with --yes", "{command} --yes"),
+)
+"""What a mistake says, and the command that mends it or lists what is valid."""
+
+_SAID_TWICE = ((r"^(--set ([^ =]+)=.*?: )\2: ", r"\1"), (r"^(--set .*?: )[^ :]+: (?=unknown key ')", r"\1"))
+"""The path of a mistake of an option, where the option or the rule says it."""
+
+
+def complain_with_help(lines: Sequence[str]) -> None:
+    """Print lines about mistakes, and below them the commands that help."""
+    fixes: dict[str, None] = {}
+    for line in lines:
+        fixes |= dict.fromkeys([match.expand(fix) for rule, fix in _FIXES if (match := re.search(rule, line))][:1])
+        for twice, once in _SAID_TWICE:
+            line = re.sub(twice, once, line)
+        complain(line)
+    for fix in fixes:
+        complain(f"help: {fix.format(command=command_line())}")
 
 
 def warn(warnings: Sequence[str]) -> None:
@@ -130,10 +171,8 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
             if kind and kind != wanted:
                 command = "ettrick sweep" if kind == "study" else "ettrick run"
                 refuse(f"{name}: is a {kind}, not a {wanted}: use {command}")
-        for line in error.lines[:_MOST_MISTAKES]:
-            complain(line)
-        if len(error.lines) > _MOST_MISTAKES:
-            complain(f"... {len(error.lines):,} mistakes; the first {_MOST_MISTAKES} are shown")
+        more = [f"... {len(error.lines):,} mistakes; the first {_MOST_MISTAKES} are shown"]
+        complain_with_help([*error.lines[:_MOST_MISTAKES], *(more if len(error.lines) > _MOST_MISTAKES else [])])
         raise typer.Exit(NO if error.is_answer else WRONG) from None
 
 
@@ -172,7 +211,7 @@ def cannot_print(error: OSError) -> None:
 
 def refuse(message: str) -> NoReturn:
     """End with a message about wrong input."""
-    complain(message)
+    complain_with_help([message])
     raise typer.Exit(WRONG)
 
 
@@ -244,13 +283,13 @@ COMMAND_GROUPS = {
 
 _OPTION_GROUPS = {
     "Options": (),
-    "Input": ("set_", "vary", "split", "seed", "skip_bad_rows"),
+    "Input": ("set_", "vary", "split", "seed", "skip_bad_rows", "measured"),
     "Simulation": (
         "replications", "precision", "metric", "band", "method", "samples", "trials", "engine", "jobs", "executor",
         "scheduler_address", "scheduler_file", "shard", "yes",
     ),
     "Output": (
-        "at_equal", "worth", "measured", "out", "as_json", "node_log", "tables", "csv", "overwrite", "quiet", "help",
+        "at_equal", "worth", "out", "as_json", "node_log", "tables", "csv", "overwrite", "quiet", "help",
     ),
 }  # fmt: skip
 """The options of a command that has many, in the groups of its help; the others stand first."""
@@ -427,7 +466,7 @@ class OutputFolder:
         complaint = files.refusal(self.folder, self.name, may_go, overwrite=self.overwrite)
         if complaint is not None:
             if stored:
-                complaint = f"holds {stored:,} replications of this, more than {replications:,}; {files.ELSEWHERE}"
+                complaint = f"contains {stored:,} replications of this, more than {replications:,}; {files.ELSEWHERE}"
             refuse(f"{self.option} {self.folder}: {complaint}".lstrip())
         try:
             _reserved.enter_context(files.reserved(self.folder))

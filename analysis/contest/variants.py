@@ -52,7 +52,7 @@ class Variation(NamedTuple):
             raise ReplicationsError(f"--vary {text}: {error}") from None
         for value in values:
             if not value:
-                raise ReplicationsError(f"--vary {text}: a value is empty; write [] or '' for one that is meant to be")
+                raise ReplicationsError(f"--vary {text}: a value is empty; write [] or '' for an empty value")
             if values.count(value) > 1:
                 raise ReplicationsError(f"--vary {text}: has {value} twice")
         return cls(path, values)
@@ -137,9 +137,7 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
         combined.append(Recipe(name, scenario, tuple(common), combination))
     if len(combined) < 2:
-        raise ReplicationsError(
-            "nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario"
-        )
+        raise ReplicationsError("nothing to compare; add --vary KEY=A,B with two values or more, or another scenario")
     if len(combined) > _MOST:
         raise ReplicationsError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
     return tuple(combined)
@@ -150,14 +148,14 @@ def _check_named_once(scenarios: Sequence[str], variations: Sequence[Variation],
     paths = [variation.path for variation in variations]
     for path in paths:
         if paths.count(path) > 1:
-            raise ReplicationsError(f"--vary {path}: is there twice; give all its values at once")
+            raise ReplicationsError(f"--vary {path}: is given twice; give all its values at once")
     for scenario in scenarios:
         if scenarios.count(scenario) > 1:
-            raise ReplicationsError(f"{scenario}: is there twice")
+            raise ReplicationsError(f"{scenario}: is given twice")
     for text in common:
         for path in paths:
             if _path_of(text) in (path, f"{path}.use"):
-                raise ReplicationsError(f"--set {text}: is varied too, by --vary {path}; say it once")
+                raise ReplicationsError(f"--set {text}: is varied too, by --vary {path}; set it in one place")
 
 
 def _path_of(text: str) -> str:

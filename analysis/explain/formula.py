@@ -180,7 +180,7 @@ def _read_amounts(inputs: Sequence[FormulaInput], name: str, texts: Sequence[str
     amounts: dict[str, float] = {}
     for option, text in _amounts(name, texts):
         if option not in entries:
-            raise FormulaError(f"formula {name}: has no --{option}{suggest(option, entries)}")
+            raise FormulaError(f"formula {name}: unknown option --{option}{suggest(option, entries)}")
         if option in amounts:
             raise FormulaError(f"formula {name}: --{option} is given twice")
         try:
@@ -204,7 +204,7 @@ def known(name: str) -> Formula:
     """Return a question, or raise a FormulaError with the nearest name."""
     questions = formulas()
     if name not in questions:
-        raise FormulaError(f"formula: there is no question '{name}'{suggest(name, questions, most=len(questions))}")
+        raise FormulaError(f"formula: unknown question '{name}'{suggest(name, questions, most=len(questions))}")
     return questions[name]
 
 

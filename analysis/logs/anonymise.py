@@ -54,7 +54,7 @@ def key_of(file: Path, folder: Path | None) -> bytes:
         If it lies in the folder that leaves, cannot be used, or is no key.
     """
     if folder is not None and folder.resolve() in file.resolve().parents:
-        raise LogError(f"--key {file}: lies in {folder}, which would leave with it; keep the key elsewhere")
+        raise LogError(f"--key {file}: is inside {folder}, and would be shared with it; keep the key elsewhere")
     try:
         if not file.exists():
             file.touch(mode=0o600)
@@ -65,7 +65,7 @@ def key_of(file: Path, folder: Path | None) -> bytes:
     except ValueError:
         key = b""
     if not 16 <= len(key) <= 64:
-        raise LogError(f"--key {file}: is no key (32 to 128 hexadecimal digits); name a file that is not there yet")
+        raise LogError(f"--key {file}: is not a key (32 to 128 hexadecimal digits); name a new file")
     return key
 
 

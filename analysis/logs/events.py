@@ -198,7 +198,7 @@ def _check_window(tables: Tables, window: tuple[float, float] | None) -> None:
         return
     first, last = min(source.first for source in logs), max(source.last for source in logs)
     if max(window[0] - last, first - window[1]) > window[1] - window[0]:
-        raise LogError(f"--window: the logs are of {utc(first)} to {utc(last)}, and nothing is near these moments")
+        raise LogError(f"--window: the logs are of {utc(first)} to {utc(last)}, and the window is outside of this")
 
 
 def _watched(exposure: Sequence[Exposure], start: float, end: float, *, has_ends: bool) -> History:
@@ -416,7 +416,7 @@ def _seen(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end
     names = _named(tables, hosts)
     if nodes is None and not any(attempt.nodes for attempt in tables.attempts):
         raise NoModelError(
-            "no failure rate: nothing says how many nodes were watched, and those that never failed are in no log; "
+            "no failure rate: the number of nodes is unknown, because nodes that never failed are in no log; "
             "give --inventory FILE, or --nodes N"
         )
     if nodes is not None and nodes < len(names):
@@ -456,7 +456,7 @@ def _refuse_strangers(tables: Tables, events: list[NodeEvent], number: Mapping[s
     first = strange[0]
     if len(strange) == len(events):
         raise LogError(
-            f"{first.file}:{first.line}: '{first.node}' is no node of the inventory, and neither is any other "
+            f"{first.file}:{first.line}: '{first.node}' is not a node of the inventory, nor is any other "
             f"node of the logs (the inventory has {next(iter(number))}, ...)"
         )
     for event in strange:

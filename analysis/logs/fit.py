@@ -134,7 +134,7 @@ def _node_days_up(history: History) -> float:
     if up <= 0:
         raise NoModelError("no failure rate: no node was up in the window; check --window and the inventory")
     if history.end - history.start <= 1:
-        raise NoModelError("no failure rate: the logs say something of one moment alone, and a rate takes time")
+        raise NoModelError("no failure rate: all entries of the logs have the same time")
     if not history.outages:
         limit = 1000 * estimate.rate(0, up).high
         raise NoModelError(

@@ -90,7 +90,7 @@ def _stated_kind(file: str, kinds: Mapping[str, str]) -> str:
     """Return of what kind a file is stated to be; nothing if that is to be seen."""
     kind = kinds.get(file, "")
     if kind and kind not in READERS:
-        raise LogError(f"--as {file}={kind}: there is no such format{suggest(kind, READERS)}")
+        raise LogError(f"--as {file}={kind}: unknown kind of log{suggest(kind, READERS)}")
     return kind
 
 
@@ -166,7 +166,7 @@ def peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
     if b"\0" in head:
         line = head[: head.index(b"\0")].count(b"\n") + 1
         raise LogError(
-            f"{file}:{line}: is no text (it holds a zero byte); unpack it first, or give it on standard input"
+            f"{file}:{line}: is not text (it contains a zero byte); unpack it first, or give it on standard input"
         )
     lines = head.decode("utf-8-sig", errors="replace").splitlines()[:LOOK]
     if not any(line.strip() for line in lines):
@@ -188,7 +188,7 @@ def zone_of(file: str, zones: Sequence[str]) -> ZoneInfo | None:
     Raises
     ------
     LogError
-        If there is no such zone.
+        If unknown time zone.
     """
     zone = _stated_of(file, zones)
     try:
@@ -196,7 +196,7 @@ def zone_of(file: str, zones: Sequence[str]) -> ZoneInfo | None:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         from zoneinfo import available_timezones
 
-        raise LogError(f"--timezone {zone}: there is no such zone{suggest(zone, available_timezones())}") from None
+        raise LogError(f"--timezone {zone}: unknown time zone{suggest(zone, available_timezones())}") from None
 
 
 def year_of(file: str, years: Sequence[str]) -> int:
@@ -209,7 +209,7 @@ def year_of(file: str, years: Sequence[str]) -> int:
     """
     year = _stated_of(file, years)
     if year and not re.fullmatch("(19|20)[0-9]{2}", year):
-        raise LogError(f"--year {year}: is no year such as 2025")
+        raise LogError(f"--year {year}: is not a year such as 2025")
     return int(year or 0)
 
 
@@ -284,10 +284,10 @@ def _refuse_unknown(head: Sequence[str], file: str, names: Set[str], rules: Rule
     _refuse(file, "\n".join(head), rules, "holds")
     late = next((at for at, line in enumerate(head[:20], 1) if _kind_of_table(line, _names(line), rules)), 0)
     if late:
-        raise LogError(f"{file}:1: is no header; that stands in line {late}: leave out the lines before it")
+        raise LogError(f"{file}:1: is not a header; the header is in line {late}; remove the lines before it")
     columns = f", and no table whose columns are ({', '.join(sorted(names))})" if _is_header(names) else ""
     raise LogError(
-        f"{file}:1: is no log that is known{columns}; say what it is with --as {Path(file).name}=KIND (known are "
+        f"{file}:1: is not a known kind of log{columns}; name its kind with --as {Path(file).name}=KIND (choose from "
         f"{', '.join(sorted(READERS))})"
     )
 
@@ -380,7 +380,7 @@ def _nodes(log: LogReader, text: str) -> tuple[str, ...]:
         if ends := _RANGE.fullmatch(name):
             raise ValueError(f"'{name}', which may be all nodes between two: write '{ends[1]}[{ends[2]}-{ends[3]}]'")
         if not _NAME.fullmatch(name):
-            raise ValueError(f"'{name}', which is no name of a node: put commas between several, and notes elsewhere")
+            raise ValueError(f"'{name}', which is not the name of a node; separate several nodes by commas")
     return names
 
 

@@ -356,7 +356,7 @@ def read_prometheus(log: LogReader) -> None:
         if isinstance(document, dict) and document.get("status") == "error":
             raise LogError(f"{log.file}:{line}: the query failed: {str(document.get('error'))[:80]}")
         if kind != "matrix" or not isinstance(data.get("result"), list):
-            raise LogError(f"{log.file}:{line}: is no answer of query_range ({kind}); ask for /api/v1/query_range")
+            raise LogError(f"{log.file}:{line}: is not an answer of query_range ({kind}); ask for /api/v1/query_range")
         log.each(((line, series) for series in data["result"]), functools.partial(_read_series, log))
 
 

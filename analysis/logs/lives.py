@@ -305,7 +305,7 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
     """Return which law the lives of each batch follow."""
     rows = _in_window(tables, window)
     if not any(row.failed for row, *_ in rows):
-        raise NoModelError(f"no law of lives: none of {len(rows):,} parts failed")
+        raise NoModelError(f"no law of lifetimes: none of {len(rows):,} parts failed")
     batches = [
         _batch_of(batch, [life for life in rows if life[0].batch == batch])
         for batch, _ in Counter(row.batch for row, *_ in rows).most_common()

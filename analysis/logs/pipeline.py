@@ -338,7 +338,7 @@ def moment(text: str, zones: Sequence[str]) -> float:
     except LogError:
         raise LogError(f"'{text}' has no offset from UTC, and no --timezone holds for all files") from None
     except ValueError:
-        raise LogError(f"'{text}' is no moment such as 2025-02-03T08:11:40Z") from None
+        raise LogError(f"'{text}' is not a time such as 2025-02-03T08:11:40Z") from None
 
 
 def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple[float, float]]:
@@ -347,7 +347,7 @@ def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple
     for text in texts:
         begin, slash, end = text.partition("/")
         if not slash:
-            raise LogError(f"{option} {text}: needs two moments, START/END")
+            raise LogError(f"{option} {text}: needs two times, START/END")
         try:
             low, high = moment(begin, zones), moment(end, zones)
         except LogError as error:

@@ -236,7 +236,7 @@ def _check_years(tables: Tables) -> None:
             continue
         text = f"{last.file} ends at {utc(last.last)}, and {after.file} begins at {utc(after.first)}"
         if {source.kind for source in before}.isdisjoint(source.kind for source in sources[index:]):
-            raise LogError(f"{text}: logs of different years say nothing of each other; look at the dates, or --year")
+            raise LogError(f"{text}: logs of different years cannot be combined; check the dates, or set --year")
         tables.findings.insert(
             0, f"{text}: if nothing was collected between, say --without {utc(last.last)}/{utc(after.first)}"
         )

@@ -383,7 +383,7 @@ def _json_jobs(log: LogReader) -> list[Any]:
     try:
         return list(json.loads("\n".join(text for _, text in log.lines()))["jobs"])
     except json.JSONDecodeError as error:
-        raise LogError(f"{log.file}:{error.lineno}: is no complete JSON ({error.msg.lower()})") from None
+        raise LogError(f"{log.file}:{error.lineno}: is not complete JSON ({error.msg.lower()})") from None
     except (TypeError, KeyError, RecursionError):
         raise LogError(f"{log.file}:1: has no list of jobs; export it with sacct -a -D --json") from None
 

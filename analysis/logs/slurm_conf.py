@@ -112,7 +112,7 @@ def _lines(file: Path, absent: list[str], including: tuple[Path, ...] = ()) -> I
             settings = {key.lower(): value.strip().strip('"') for key, value in _SETTING.findall(text)}
             strange = _SETTING.sub("", text).strip()
             if strange and (not _SETTING.match(text) or settings.keys() & _NAMED):
-                raise SlurmError(f"{place}: '{strange[:40]}' is no setting such as Key=Value")
+                raise SlurmError(f"{place}: '{strange[:40]}' is not a setting such as Key=Value")
             yield place, settings
 
 
@@ -148,13 +148,13 @@ def read(file: Path) -> SlurmConf:
                 raise SlurmError(f"{place}: Gres stands on a line without NodeName; a line that goes on ends in \\")
             slurm.settings.update(line)
     if not any(slurm.gpus.values()):
-        raise SlurmError(f"{file}: no NodeName with Gres=gpu:N, so it says of no GPUs{_hint(slurm)}")
+        raise SlurmError(f"{file}: no NodeName with Gres=gpu:N, so the GPUs are unknown{_hint(slurm)}")
     return slurm
 
 
 def _hint(slurm: SlurmConf) -> str:
     """Return what may be the reason that a node is not there."""
-    return f"; {slurm.absent[0]}, which is not there: copy it beside slurm.conf" if slurm.absent else ""
+    return f"; {slurm.absent[0]}, which is missing; copy it next to slurm.conf" if slurm.absent else ""
 
 
 def _nodes(lines: Sequence[_Line], slurm: SlurmConf) -> dict[str, tuple[str, ...]]:
@@ -193,7 +193,7 @@ def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm:
     names = dict.fromkeys(_resolved(line.get("nodes", ""), sets))
     for name in names:
         if name not in slurm.gpus and name not in slurm.future:
-            raise ValueError(f"'{name}' is no NodeName{suggest(name, slurm.gpus)}{_hint(slurm)}")
+            raise ValueError(f"'{name}' is not a NodeName{suggest(name, slurm.gpus)}{_hint(slurm)}")
     _time(line, "MaxTime", "UNLIMITED")
     for key in ("PriorityTier", "PriorityJobFactor", "GraceTime"):
         _whole(line, key)
@@ -229,7 +229,7 @@ def leaves(file: Path, slurm: SlurmConf) -> Leaves:
         if slurm.gpus.get(name):
             groups.setdefault(place, []).append(name)
     if not groups:
-        raise SlurmError(f"{file}: puts no node of slurm.conf behind a switch or into a block")
+        raise SlurmError(f"{file}: connects no node of slurm.conf to a switch or block")
     strange = tuple(name for name in behind if name not in slurm.gpus and name not in slurm.future)
     return Leaves([tuple(names) for names in groups.values()], strange, tuple(repeated))
 
@@ -326,7 +326,7 @@ def _time(settings: Mapping[str, str], key: str, usual: str) -> str:
     parts = [int(part or 0) for part in days.groups()] if days else []
     if not days:
         if not re.fullmatch(r"\d+(:\d+){0,2}", text):
-            raise ValueError(f"{key}: '{text}' is no time such as 7-00:00:00")
+            raise ValueError(f"{key}: '{text}' is not a time such as 7-00:00:00")
         short = [int(part) for part in text.split(":")]
         parts = [0, *short] if len(short) == 3 else [0, 0, *short, *([0] if len(short) == 1 else [])]
     seconds = sum(value * size for value, size in zip(parts, (86400, 3600, 60, 1), strict=True))
@@ -338,7 +338,7 @@ def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
     """Return a whole number of some settings."""
     text = settings.get(key.lower(), f"{usual}")
     if not text.isdecimal():
-        raise ValueError(f"{key}: '{text}' is no whole number")
+        raise ValueError(f"{key}: '{text}' is not a whole number")
     return int(text)
 
 
@@ -427,7 +427,7 @@ def _shipped(kind: str, stated: str) -> str:
     """Return the accelerator that is stated, or that a type is; nothing if none that comes with Ettrick is."""
     shipped = catalog.accelerators()
     if stated and stated not in shipped:
-        raise SlurmError(f"--accelerator: '{stated}' does not come with Ettrick{suggest(stated, shipped)}")
+        raise SlurmError(f"--accelerator: unknown accelerator '{stated}'{suggest(stated, shipped)}")
     if stated and kind in shipped and kind != stated:
         raise SlurmError(f"--accelerator {stated}: Gres names the type {kind}; leave the option out")
     return stated or (kind if kind in shipped else "")

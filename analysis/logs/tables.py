@@ -644,7 +644,7 @@ class LogReader:
         except ValueError as error:
             if "1970" in str(error):
                 raise
-            raise ValueError(f"'{text}' is no moment such as 2025-02-03T08:11:40") from None
+            raise ValueError(f"'{text}' is not a time such as 2025-02-03T08:11:40") from None
 
     def duration(self, text: str, role: str) -> float:
         """Return a length of time [s]; a number is of the unit that its column states.
@@ -712,7 +712,7 @@ class LogReader:
         name, table = self._name_of(role), self._table
         if table is not None and name and not records.unit_of(name):
             raise LogError(
-                f"{self.file}:{table.line}: column '{name}' does not say its unit; call it {role}_s, {role}_min, "
+                f"{self.file}:{table.line}: column '{name}' does not state its unit; call it {role}_s, {role}_min, "
                 f"{role}_h or {role}_days"
             )
         return records.unit_of(name)
@@ -834,7 +834,7 @@ class LogReader:
                 raise LogError(f"{self.file}:{first + text.count(chr(10), 0, at)}: is nested too deeply") from None
             except json.JSONDecodeError as error:
                 raise LogError(
-                    f"{self.file}:{first + error.lineno - 1}: is no complete JSON ({error.msg.lower()})"
+                    f"{self.file}:{first + error.lineno - 1}: is not complete JSON ({error.msg.lower()})"
                 ) from None
             yield first + text.count("\n", 0, at), value
             at = end

@@ -109,7 +109,9 @@ def measured_rows(
     start, end, findings = _watched(request, tables, first, after)
     weeks = int((end - start) / WEEK + 0.01)  # the last line of a log is a little before its end
     if weeks < 1:
-        raise LogError(f"there is no whole week from {utc(start)} to {utc(end)} (--window says what was watched)")
+        raise LogError(
+            f"there is no whole week from {utc(start)} to {utc(end)}; set the observation window with --window"
+        )
     # An outage that began before them is one of their first week too.
     history = history_of(request._replace(window=(min(start, first), max(end, start + weeks * WEEK))), tables, reading)
     sources = _incident_sources(history, model)
@@ -153,7 +155,7 @@ def _watched(request: FitOptions, tables: Tables, first: float, after: float | N
         return *request.window, []
     if after is None or math.isinf(first):
         raise LogError(
-            "nothing says when the cluster was watched, as failures alone do not; give --window START/END"
+            "the observation window is unknown, because logs show only failures; give --window START/END"
             + ("" if math.isinf(first) else ", or --since START")
         )
     leave = max((row.t_exit for row in tables.exposure), default=math.inf)
@@ -220,9 +222,9 @@ def result_row(folder: Path, model: TrackedModel) -> WeekRecord:
     try:
         document = RunDocument.model_validate_json((folder / "run.json").read_text(encoding="utf-8"))
     except OSError:
-        raise LogError(f"{folder}: has no run.json, as ettrick run --out writes it") from None
+        raise LogError(f"{folder}: contains no run.json, which ettrick run --out writes") from None
     except ValueError as error:
-        raise LogError(f"{folder}/run.json: is no result of ettrick run ({str(error).splitlines()[0]})") from None
+        raise LogError(f"{folder}/run.json: is not a result of ettrick run ({str(error).splitlines()[0]})") from None
     if model.job not in document.per_job:
         raise LogError(f"{folder}: has no job '{model.job}'{suggest(model.job, document.per_job)}")
     job = document.per_job[model.job]
@@ -252,7 +254,9 @@ class TrackedModel:
         names = ("scenario.yaml", "scenario.resolved.yaml")
         path = next((folder / name for name in names if (folder / name).is_file()), None)
         if path is None:
-            raise LogError(f"{folder}: holds no model: neither {names[0]} (ettrick fit) nor {names[1]} (ettrick run)")
+            raise LogError(
+                f"{folder}: contains no model, neither {names[0]} (from ettrick fit) nor {names[1]} (from ettrick run)"
+            )
         self.path = path
         scenario = sim.load(path)
         prepared = sim.prepare(scenario)

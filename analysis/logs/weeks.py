@@ -75,7 +75,7 @@ def rows_of(path: Path) -> list[WeekRecord]:
     def read(cells: dict[str, str], _line: int) -> WeekRecord:
         row = _row(cells)
         if row.week in weeks:
-            raise ValueError(f"the week {row.week} is there twice")
+            raise ValueError(f"the week {row.week} is given twice")
         weeks.add(row.week)
         return row
 
@@ -92,7 +92,7 @@ def _row(cells: dict[str, str]) -> WeekRecord:
     try:
         begin_of(week)
     except ValueError:
-        raise ValueError(f"week: '{week}' is no date such as 2025-02-03") from None
+        raise ValueError(f"week: '{week}' is not a date such as 2025-02-03") from None
     usual = {"days": "7", "gpus": "0", "node_days": "0"}
     days, gpus, node_days = (_number(cells.get(name) or text, name) for name, text in usual.items())
     if days <= 0:
@@ -168,8 +168,8 @@ def joined(history: Iterable[WeekRecord], more: Iterable[WeekRecord]) -> list[We
     for row, after in itertools.pairwise(rows):
         if begin_of(row.week) + row.days * DAY > begin_of(after.week) + 60:
             raise LogError(
-                f"the weeks {row.week} and {after.week} overlap; begin at a week that is known or after the last one "
-                f"(--since, --window), or take the others out of {WEEKS}"
+                f"the weeks {row.week} and {after.week} overlap; start at a known week or after the last week "
+                f"(--since, --window), or remove the other weeks from {WEEKS}"
             )
     return rows
 

@@ -259,7 +259,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
     study = loaded.study
     spec = study.optimize
     if spec is None:
-        rule = "is missing: say what is to be found, for example optimize: {maximize: ettr}"
+        rule = "missing section; add for example optimize: {maximize: ettr}"
         raise sim.ScenarioError([complaints.line(loaded.document, ("optimize",), rule)])
     unknown = {name: axis for name, axis in study.vary.items() if axis.is_uncertain}
     domains = {name: domain_of(name, axis) for name, axis in study.vary.items() if name not in unknown}
@@ -326,7 +326,7 @@ def _aims(
         if name in domains or name in unknown:
             complain(("pareto", index), f"{name} is an axis: name it in minimize or maximize")
         elif name == first or name in spec.pareto[:index]:
-            complain(("pareto", index), f"{name} is there already")
+            complain(("pareto", index), f"{name} is given twice")
     secondary = (Aim(name=name, lowest=lower_is_better(name), is_axis=False) for name in spec.pareto)
     return (Aim(name=first, lowest=bool(spec.minimize), is_axis=first in domains), *secondary)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.results.models import CompareDocument, JobSummary
     from ettrick.sim import Result
 
-ELSEWHERE = "name another folder or add --overwrite"  # what helps where a folder holds something else
+ELSEWHERE = "choose another folder or add --overwrite"  # what helps where a folder holds something else
 _UNFINISHED = ".unfinished"
 
 
@@ -33,7 +33,7 @@ def refusal(folder: Path, name: str, same: Callable[[Any], object], *, overwrite
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         if same(json.loads((folder / name).read_bytes())) is True:
             return None
-    return f"holds something else; {ELSEWHERE}"
+    return f"contains other results; {ELSEWHERE}"
 
 
 def not_to_be_used(folder: Path) -> str | None:
@@ -162,7 +162,7 @@ def not_to_be_written(path: Path, *, overwrite: bool = False) -> str | None:
     folder = _end_of_links(path).parent
     complaint = not_to_be_replaced(path)
     if complaint is None and not overwrite and path.exists():
-        return "is there already; name another file or add --overwrite"
+        return "already exists; choose another file or add --overwrite"
     if complaint is None and not folder.is_dir():
         return (
             f"cannot be written ({os.strerror(errno.ENOENT)})"

@@ -93,7 +93,7 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
     """
     for content in contents:
         if not isinstance(content, str | int | float) or isinstance(content, bool):
-            message = f"{_listed([content])} is no number"
+            message = f"{_listed([content])} is not a number"
             raise ValueError(message)  # noqa: TRY004  (a mistake of the study, not of the program)
     texts = [content for content in contents if isinstance(content, str)]
     if not texts:
@@ -124,7 +124,7 @@ def _worded_amounts(texts: Sequence[str]) -> Amounts:
     matches = {text: _NUMBER.fullmatch(text) for text in texts}
     wrong = [text for text in texts if matches[text] is None]
     if wrong:
-        raise ValueError(f"{_listed(wrong)} is no number")
+        raise ValueError(f"{_listed(wrong)} is not a number")
     pairs = [(match[1], match[2]) for text in texts if (match := matches[text])]
     if any(words != pairs[0][1] for _, words in pairs):
         raise ValueError(f"{_listed(texts)}: must have the same unit")

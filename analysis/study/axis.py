@@ -57,7 +57,7 @@ class Range(Model):
         if self.step != "" and self.points:
             yield ("points",), "give a step or a number of points, not both"
         if self.points == 1:
-            yield ("points",), "one point is no range: give the value as choices: [...]"
+            yield ("points",), "one point is not a range; give the value as choices: [...]"
         if self.step != "":
             self._check_step(low, high)
         if self.whole and self.points > high - low + 1:
@@ -212,10 +212,10 @@ class Axis(Model):
         for index, content in enumerate(choices):
             label, number = label_of(content), number_of(content)
             if number is not None and numbers.setdefault(number, label) != label:
-                raise RuleError(("choices", index), f"{label} is {numbers[number]}, which is there already")
+                raise RuleError(("choices", index), f"{label} is {numbers[number]}, which is already given")
             if label in seen:
                 same = seen[label] == content
-                rule = "is there twice" if same else "is the name of two choices: name them, as {name: value, ...}"
+                rule = "is given twice" if same else "is the name of two choices; name the choices: {name: value, ...}"
                 raise RuleError(("choices", index), f"{label} {rule}")
             seen[label] = content
 
@@ -385,7 +385,7 @@ def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
             if path in writers:
                 raise RuleError(("vary", name), f"{path} is varied by {writers[path]} already")
             if path in common:
-                raise RuleError(("set", path), f"is varied too, by {name}; say it once")
+                raise RuleError(("set", path), f"is varied too, by {name}; set it in one place")
             writers[path] = name
     for path, name in writers.items():
         for inner, writer in writers.items():

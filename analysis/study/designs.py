@@ -128,7 +128,7 @@ class Listed(SampledDesign):
                 if name in axes and name not in chosen:
                     raise RuleError((*at, name), "has a distribution: its values are drawn, not listed")
                 if name not in chosen:
-                    raise RuleError((*at, name), f"'{name}' is no axis{suggest(name, chosen)}")
+                    raise RuleError((*at, name), f"unknown axis '{name}'{suggest(name, chosen)}")
             for name in chosen:
                 if name not in point:
                     raise RuleError(at, f"has no value of {name}")
@@ -170,7 +170,7 @@ class OneAtATime(Design):
         for name, content in self.base.items():
             at = ("design", "base", name)
             if name not in axes:
-                raise RuleError(at, f"'{name}' is no axis{suggest(name, axes)}")
+                raise RuleError(at, f"unknown axis '{name}'{suggest(name, axes)}")
             _check_written(axes[name], name, content, at)
 
     def count(self, axes: Mapping[str, Axis]) -> int:

@@ -199,7 +199,7 @@ def _cell(name: str, text: str) -> Any:
         except ValueError:
             return text.strip()
     if not abs(value) <= sys.float_info.max:
-        raise ValueError(f"column '{name}' holds '{text[:40]}', which is no finite number")
+        raise ValueError(f"column '{name}' holds '{text[:40]}', which is not a finite number")
     return value
 
 
@@ -397,7 +397,7 @@ def _template(study: Study, document: YamlDocument, path: Path) -> sim.Template:
         beside = shipped[study.scenario]
     if not beside.is_file():
         offer = yamlfile.neighbour(beside) or yamlfile.suggest(study.scenario, shipped)
-        rule = f"no file {study.scenario} beside the study, and no scenario of this name{offer}"
+        rule = f"no file {study.scenario} next to the study, and no bundled scenario with this name{offer}"
         raise sim.ScenarioError([complaints.line(document, ("scenario",), rule)])
     template = sim.template(beside)
     if {"vary", "scenario"} <= template.document.data.keys():

@@ -101,7 +101,7 @@ def condition_of(text: str) -> Condition:
     """
     parts = _FORM.fullmatch(text)
     if parts is None:
-        message = f"'{text}' is no condition: write a metric, >= or <=, and a bound, for example p_finish_by >= 0.95"
+        message = f"'{text}' is not a condition; write a metric, >= or <=, and a bound, for example p_finish_by >= 0.95"
         raise ValueError(message)
     metric, sign, bound = parts.groups()
     return Condition(text, metric, sign == ">=", _bound(metric, bound, dimension_of(metric)))
@@ -113,7 +113,7 @@ def _bound(metric: str, text: str, dimension: units.Dimension | None) -> float:
     try:
         return float(text.replace(",", ""))
     except ValueError:
-        raise ValueError(f"'{text}' is no number, and the bound of {metric} is one without a unit") from None
+        raise ValueError(f"'{text}' is not a number; the bound of {metric} is a number without a unit") from None
 
 
 class PrecisionSpec(Model):
@@ -223,10 +223,10 @@ class Study(Model):
             named += [(at, name) for at, name in self.optimize.named() if name not in self.vary]
         for index, name in enumerate(self.metrics):
             if name in self.metrics[:index]:
-                raise RuleError(("metrics", index), f"{name} is there twice")
+                raise RuleError(("metrics", index), f"{name} is given twice")
         for at, name in named:
             if name not in METRICS:
-                raise RuleError(at, f"no metric is called '{name}'{suggest(name, METRICS)}")
+                raise RuleError(at, f"unknown metric '{name}'{suggest(name, METRICS)}")
 
     def _check_precision(self) -> None:
         """Refuse percentage points of a metric that is no share."""

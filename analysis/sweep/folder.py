@@ -284,10 +284,10 @@ def _identity_in(path: Path) -> dict[str, Any]:
             study = json.loads((path / STUDY).read_bytes())
             if isinstance(study, dict) and isinstance(study.get("name"), str):
                 return study
-        raise ValueError(f"holds a {STUDY} that cannot be read")
+        raise ValueError(f"contains a {STUDY} that cannot be read")
     if [name for name in names if name != JOURNAL or (path / JOURNAL).stat().st_size]:
         listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        raise ValueError(f"holds something else than a study ({listed})")
+        raise ValueError(f"contains something else than a study ({listed})")
     return {}
 
 
@@ -296,10 +296,10 @@ def _difference(stored: dict[str, Any], identity: dict[str, Any]) -> str | None:
     if not stored:
         return None
     if stored["name"] != identity["name"]:
-        return f"holds the study '{stored['name']}', not '{identity['name']}'; {ELSEWHERE}"
+        return f"contains the study '{stored['name']}', not '{identity['name']}'; {ELSEWHERE}"
     shard = stored.get("shard")
     if shard and identity["shard"] and shard != identity["shard"]:
-        return f"holds shard {shard}; each shard needs a folder of its own"
+        return f"contains shard {shard}; each shard needs a folder of its own"
     return None
 
 

@@ -104,7 +104,9 @@ def _identity(folder: Path) -> dict[str, Any]:
     try:
         study = json.loads((folder / STUDY).read_bytes())
     except FileNotFoundError:
-        raise MergeError(f"{folder}: no {STUDY} in it" if folder.is_dir() else f"{folder}: no such folder") from None
+        raise MergeError(
+            f"{folder}: is not a study folder (no {STUDY})" if folder.is_dir() else f"{folder}: no such folder"
+        ) from None
     except OSError as error:
         raise MergeError(f"{folder}: cannot be read ({error.strerror})") from None
     except ValueError:
@@ -148,12 +150,12 @@ def _earlier(out: Path, study: dict[str, Any]) -> bool:
     if complaint is None and out.is_dir() and any(out.iterdir()):
         earlier = _identity(out) if (out / STUDY).exists() else None
         if earlier is None:
-            complaint = "holds something else than a study; name another folder"
+            complaint = "contains something else than a study; choose another folder"
         elif earlier.get("shard"):
-            complaint = f"holds shard {earlier['shard']}; name another folder"
+            complaint = f"contains shard {earlier['shard']}; choose another folder"
         else:
             difference = _difference(study, earlier)
-            complaint = difference and f"is not for this study: {difference}; name another folder"
+            complaint = difference and f"is not for this study: {difference}; choose another folder"
     if complaint:
         raise MergeError(f"{out}: {complaint}")
     return (out / JOURNAL).exists()

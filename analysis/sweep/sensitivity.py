@@ -164,7 +164,7 @@ def _indices(estimated: Indices, samples: int) -> IndicesSummary:
 def _check(method: str, replications: int) -> None:
     """Refuse what makes no sense for any study."""
     if method not in METHODS:
-        raise ReplicationsError(f"--method {method}: is no method{suggest(method, METHODS)}")
+        raise ReplicationsError(f"--method: unknown method '{method}'{suggest(method, METHODS)}")
     if replications < LEAST:
         raise ReplicationsError(
             f"{replications} replications: needs {LEAST} at least to separate what varies from noise"

@@ -319,12 +319,12 @@ class Shard:
         """Return the shard that a text such as ``3/16`` means."""
         match = _FORM.fullmatch(text.strip())
         if match is None:
-            raise ValueError(f"'{text}' is no shard: write I/N, such as 3/16 for the third of sixteen")
+            raise ValueError(f"'{text}' is not a shard; write I/N, such as 3/16 for the third of sixteen")
         number, count = int(match[1]), int(match[2])
         if not 1 <= number <= count:
-            message = f"'{text}' is no shard: of {count} shards the first is 1/{count} and the last {count}/{count}"
+            message = f"'{text}' is not a shard; of {count} shards the first is 1/{count} and the last {count}/{count}"
             if count == 0:
-                message = f"'{text}' is no shard: there is at least one, 1/1"
+                message = f"'{text}' is not a shard; the smallest number of shards is 1"
             raise ValueError(message)
         return cls(number, count)
 

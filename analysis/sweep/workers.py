@@ -253,7 +253,7 @@ def worker_pool_at(where: ExecutorOptions) -> Iterator[WorkerPool]:
         elif where.kind == "dask":
             backend = stack.enter_context(dask_at(where))
         else:
-            raise WorkerError(f"no executor {where.kind!r}: there are {', '.join(KINDS)}")
+            raise WorkerError(f"no executor {where.kind!r}: choose from {', '.join(KINDS)}")
         stack.callback(backend.stop)
         yield WorkerPool(backend)
 

@@ -339,8 +339,8 @@ def _starved(prepared: Prepared, job: PreparedJob, life: float, repair: float) -
         if share > TOO_MUCH:
             yield (
                 f"a job needs {needed:,} of {within:,} {what}, and more than the other {surplus:,} {short} "
-                f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for "
-                "them"
+                f"{_percent(share)} of the time: the closed form does not cover how long recovery "
+                f"'{recovery.use}' waits for them"
             )
         return
     # An idle node gets into the pool by its repair alone, after a failure of its own.
@@ -350,9 +350,9 @@ def _starved(prepared: Prepared, job: PreparedJob, life: float, repair: float) -
     share = _mean_or_bound(starved, means, ready)
     if share > TOO_MUCH:
         yield (
-            f"recovery '{recovery.use}' takes nodes from {' and '.join(named)} alone: {idle:,} of the {surplus:,} "
-            f"{what} that a job can spare are idle and get there only by a repair of their own, so that the job waits "
-            f"{_percent(share)} of the time"
+            f"recovery '{recovery.use}' takes nodes only from {' and '.join(named)}: {idle:,} of the {surplus:,} "
+            f"{what} that the job does not use are idle and join these only after a repair of their own, so that the "
+            f"job waits {_percent(share)} of the time"
         )
 
 

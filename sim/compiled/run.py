@@ -89,14 +89,14 @@ def why_events(prepared: Prepared, replications: int) -> str:
         return missing
     saved = prepared.expected_events * replications * _EVENT
     if saved < _LOAD or not (is_cached() or saved > 2 * _COMPILE):
-        return "it is done before machine code would be at hand"
+        return "the run is too short to repay loading it"
     return ""
 
 
 def refuse(reason: str) -> None:
     """Refuse a scenario that insists on machine code, if there is a reason."""
     if reason:
-        raise EngineError(f"engine: compiled cannot simulate this scenario ({reason}); engine: auto takes events then")
+        raise EngineError(f"engine: compiled cannot simulate this scenario ({reason}); use engine: auto")
 
 
 def _size(prepared: Prepared) -> float:

@@ -449,7 +449,7 @@ def _priority(text: str) -> float:
     """Return a priority; 0 without one."""
     priority = records.number(text, -math.inf) if text else 0.0
     if abs(priority) > 2**53:
-        raise ValueError(f"'{text}', which is no priority: they lie between -2^53 and 2^53")
+        raise ValueError(f"'{text}', which is not a priority; priorities lie between -2^53 and 2^53")
     return priority
 
 

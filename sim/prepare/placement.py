@@ -281,7 +281,7 @@ def _units(cluster: ClusterSpec, unit: str) -> tuple[tuple[int, ...], ...]:
     for node, domain in enumerate(topology.domains[unit].tolist() if unit in topology.domains else ()):
         members.setdefault(domain, []).append(node)
     if not members or any(nodes[-1] - nodes[0] + 1 != len(nodes) for nodes in members.values()):
-        raise PathError(("spares", "unit"), f"a {unit} has no nodes for itself alone: it cannot be used whole")
+        raise PathError(("spares", "unit"), f"a {unit} has no nodes of its own, so it cannot be used as a whole")
     return tuple(map(tuple, members.values()))
 
 
@@ -311,8 +311,8 @@ def _check_amounts(scenario: Scenario, units: AllocationUnits, per_node: int, un
         if nodes + scenario.spares.total > capacity:
             raise PathError(
                 ("jobs", index, "gpus"),
-                f"needs {nodes} nodes beside {scenario.spares.total} spares, but {has}: the cluster gives {capacity} "
-                "in all, so it could never start",
+                f"needs {nodes} nodes and {scenario.spares.total} spares, but {has}: the cluster gives {capacity} "
+                "in all, so it can never start",
             )
         # Replicas that share a unit, where one may leave without the other; half nodes are for others to refuse.
         if scenario.recovery.elastic and job.parallelism is not None and not job.gpus % per_node:

@@ -370,8 +370,8 @@ def _idle_warnings(scenario: Scenario, surplus: int) -> Iterator[str]:
     asks = "spares" in scenario.model_fields_set and "idle" not in scenario.spares.model_fields_set
     if asks and surplus and any("idle" in pools for _, pools in _pools(scenario)):
         yield (
-            "spares.idle is not stated: nodes beyond those of jobs and spares are idle, and replace failed ones too; "
-            "for the spares alone say spares.idle: withhold, or leave cluster.nodes out"
+            "spares.idle is not set, so idle nodes also replace failed ones; to use only the spares, set spares.idle: "
+            "withhold, or leave cluster.nodes out"
         )
 
 
@@ -431,12 +431,14 @@ def _nodes_of(scenario: Scenario, placed: PlacedJob) -> int:
         raise PathError(path, f"{spec.gpus} GPUs are not a whole number of nodes of {per_node}; nearest: {nearest}")
     nodes = spec.gpus // per_node
     if spec.gpus > site.counts["gpu"]:
-        raise PathError(path, f"asks for {spec.gpus} GPUs, but the cluster has {site.counts['gpu']}")
+        rule = f"asks for {spec.gpus:,} GPUs, but the cluster has {site.counts['gpu']:,}"
+        fix = f"; set cluster.nodes to {nodes + spares.total:,} or more, or leave it out"
+        raise PathError(path, rule + (fix if scenario.cluster.nodes else ""))
     if nodes + spares.total > total:
         raise PathError(
             path,
-            f"needs {nodes} nodes, but of the cluster's {total} nodes {spares.total} are kept as "
-            f"{'hot ' if spares.total == spares.hot else ''}spares: it could never start",
+            f"needs {nodes:,} nodes, but of the cluster's {total:,} nodes {spares.total:,} are kept as "
+            f"{'hot ' if spares.total == spares.hot else ''}spares: it can never start",
         )
     return nodes
 

@@ -253,7 +253,7 @@ class Piecewise(LawModel):
         if self.hazards[last].rate == 0:
             raise RuleError(
                 ("hazards", last, "rate"),
-                "the last hazard must be above zero: who gets that old would never fail, and the mean life is infinite",
+                "the last hazard must be above zero; otherwise the oldest never fail, and the mean life is infinite",
             )
 
     def _scaled_parameters(self, factor: float) -> "Table":

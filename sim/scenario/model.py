@@ -103,7 +103,7 @@ class ModelSpec(Model):
     def _broken_rules(self) -> "BrokenRules":
         yield from self._broken_attention()
         if not self.ffn and self.experts is None and self.mixer is None:
-            yield ("ffn",), "is 0, which is for layers beside experts or state spaces; give the width"
+            yield ("ffn",), "is 0, which only suits layers next to experts or state spaces; give the width"
         if bool(self.window) != bool(self.windowed):
             yield ("window",), "window and windowed, its tokens and how many layers have it, go together"
         experts = self.experts
@@ -215,7 +215,7 @@ class Curtailment(Model):
 
     def _broken_rules(self) -> "BrokenRules":
         if self.every is not None and self.time >= self.every:
-            yield ("time",), "is no shorter than every: then it never ends; give power.cap"
+            yield ("time",), "must be shorter than every, or it never ends; for a lasting cap give power.cap"
 
 
 class Ambient(Model):
@@ -328,7 +328,9 @@ class CostSpec(Model):
     def _broken_rules(self) -> "BrokenRules":
         owned = [name for name in _OWNED if getattr(self, name) not in (None, {})]
         if self.gpu_hour is not None and owned:
-            message = f"is what rented GPUs cost, and {', '.join(owned)} what owned ones do: give one way, not both"
+            message = (
+                f"is the price of rented GPUs, and {', '.join(owned)} that of owned ones: give one of these, not both"
+            )
             yield ("gpu_hour",), message
         if self.energy_profile is not None and self.energy is None:
             yield ("energy_profile",), "multiplies the price of a kWh: give energy too"
@@ -550,12 +552,14 @@ class Execution(Model):
         if self.recompute_layers is not None and self.recompute != "full":
             yield ("recompute_layers",), "is for recompute: full; a list of modules names what to recompute"
         if self.expert_capacity is not None and self.expert_imbalance != 1:
-            message = "says nothing where expert_capacity drops or pads each expert's tokens; leave out one of both"
+            message = "has no effect where expert_capacity drops or pads each expert's tokens; leave out one of the two"
             yield ("expert_imbalance",), message
         if isinstance(self.recompute, tuple) and len({*self.recompute}) != len(self.recompute):
             yield ("recompute",), "names a module twice"
         if self.offload_layers and self.recompute == "full" and self.recompute_layers is None:
-            message = "recompute: full keeps no activations to offload; give recompute_layers, or leave out one of both"
+            message = (
+                "recompute: full keeps no activations to offload; give recompute_layers, or leave out one of the two"
+            )
             yield ("offload_layers",), message
 
 

@@ -340,7 +340,7 @@ class StreamBase(Model):
 
     def _broken_rules(self) -> BrokenRules:
         if self.fidelity == "full":
-            rule = "streams have no full recovery ladder, stores or step model; give the few jobs that need them names"
+            rule = "streams have no full recovery ladder, stores or step model; name the few jobs that need them"
             yield ("fidelity",), f"{rule} (jobs), or say fidelity: count"
 
 
@@ -455,7 +455,7 @@ def _parse_ranges(value: object) -> tuple[tuple[int, int], ...]:
     for part in str(value).split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"'{part.strip()}' is no range of nodes such as 0-31")
+            raise ValueError(f"'{part.strip()}' is not a range of nodes such as 0-31")
         first, last = int(match["first"]), int(match["last"] or match["first"])
         if last < first:
             raise ValueError(f"'{part.strip()}' ends before it begins")

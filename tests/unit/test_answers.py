@@ -381,7 +381,7 @@ def test_sensitivity_ranks_the_axes_by_what_each_alone_does() -> None:
         (
             {"use": "threshold", "at_least": 0.9, "along": "spare"},
             "along",
-            "'spare' is no axis; did you mean 'spares'?",
+            "unknown axis 'spare'; did you mean 'spares'?",
         ),
         ({"use": "threshold", "at_least": 0.9, "along": "way"}, "along", "the values of way are not numbers"),
         ({"use": "threshold", "at_least": 0.9, "along": "factor"}, "along", "the values of factor are not chosen"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import gzip
+import itertools
 import json
 import os
 import re
@@ -18,13 +19,14 @@ import pytest
 import typer
 
 from ettrick import cli, sim
+from ettrick.analysis.commands.terminal import COMMAND_GROUPS
 from ettrick.analysis.contest import runs
 from ettrick.analysis.results import files
 from ettrick.analysis.results.run import scenario_digest
 from ettrick.sim import records
 from ettrick.sim.engine.simulation import Simulation
 from tests import report_sample
-from tests.cases import cases
+from tests.cases import cases, mistake_lines
 from tests.pace import one_in
 from tests.report_sample import call
 
@@ -53,7 +55,7 @@ def refused(result: Any, *parts: str) -> None:
     """Check that a command ended as wrong input, with one line that holds `parts`, and nothing else."""
     assert result.exit_code == WRONG
     assert result.stdout == ""
-    lines = result.stderr.splitlines()
+    lines = mistake_lines(result.stderr)
     assert len(lines) == 1, result.stderr
     assert all(part in lines[0] for part in parts), lines[0]
 
@@ -117,7 +119,7 @@ def test_options_are_named_as_elsewhere() -> None:
         assert not re.search(r"^  -.*<(str|path|int)", shown.stdout, re.MULTILINE), path
         flags = {flag for option in command.params for flag in option.opts}
         assert ("--out" in flags, "--replications" in flags) == ("-o" in flags, "-n" in flags), path
-    assert "..." not in call("-h").stdout.partition("Commands:")[2] + call("topology", "-h").stdout.partition("ds:")[2]
+    assert "..." not in call("-h").stdout.partition("Options:")[2] + call("topology", "-h").stdout.partition("ds:")[2]
     assert call("-V").stdout == call("-v").stdout == call("--version").stdout
     assert call().exit_code == WRONG
 
@@ -169,14 +171,17 @@ def test_a_job_that_never_arrives(scenario: str) -> None:
     [
         (["run", "nowhere.yaml"], ["nowhere.yaml", "no such file"]),
         (["check", "nowhere.yaml"], ["nowhere.yaml", "no such file"]),
-        (["run", "quickstrat"], ["quickstrat", "did you mean", "quickstart"]),
+        (["run", "quickstrat"], ["quickstrat: no such file or bundled scenario; did you mean 'quickstart'?"]),
         (["check", "."], ["directory"]),
         (["run", "small.yaml", "--set", "horizon"], ["--set horizon", "path=value"]),
-        (["run", "small.yaml", "--set", "horizont=3 d"], ["horizont", "did you mean", "horizon"]),
-        (["run", "small.yaml", "--set", "horizon=3"], ["horizon", "needs a unit"]),
+        (
+            ["run", "small.yaml", "--set", "horizont=3 d"],
+            ["--set horizont=3 d: unknown key 'horizont'; did you mean 'horizon'?"],
+        ),
+        (["run", "small.yaml", "--set", "horizon=3"], ["--set horizon=3: '3' needs a unit"]),
         (["check", "small.yaml", "--set", "jobs.0.gpus=113"], ["113 GPUs"]),
         (["run", "small.yaml", "--seed", "99999999999999999999"], ["seed"]),
-        (["run", "small.yaml", "--precision", "3"], ["'3' is not a precision", "0.1pt"]),
+        (["run", "small.yaml", "--precision", "3"], ["--precision: '3' is not a precision", "0.1pt"]),
         (["run", "small.yaml", "--precision", "1pt", "--metric", "mtti"], ["points are for shares", "2%"]),
         (["run", "small.yaml", "--metric", "etr"], ["no metric 'etr'", "did you mean 'ettr'"]),
         (["run", "small.yaml", "--precision", "1pt", "--metric", "etr"], ["no metric 'etr'", "did you mean 'ettr'"]),
@@ -196,10 +201,46 @@ def test_of_thousands_of_mistakes_twenty_are_shown_and_counted(scenario: str) ->
     for count, shown in ((20, 20), (3_000, 21)):
         Path(scenario).write_text(report_sample.YAML + "".join(f"x{number}: 1\n" for number in range(count)))
         result = call("check", scenario)
-        lines = result.stderr.splitlines()
-        assert (result.exit_code, len(lines)) == (WRONG, shown)
+        *lines, fix = result.stderr.splitlines()
+        assert (result.exit_code, len(lines), fix) == (WRONG, shown, "help: ettrick schema")
         assert all(f"x{number}: unknown key" in line for number, line in enumerate(lines[:20]))
     assert lines[20] == "... 3,000 mistakes; the first 20 are shown"
+
+
+@cases(
+    ("arguments", "fix"),
+    [
+        (["run", "nowhere"], "ettrick list scenarios"),
+        (["sweep", "nowhere"], "ettrick list studies"),
+        (["topology", "show", "nowhere"], "ettrick topology list"),
+        (["run", "quickstart", "--set", "jobs.0.model=nothing"], "ettrick list models"),
+        (["init", "x.yaml", "--recovery", "nothing"], "ettrick list recovery-presets"),
+        (["check", "quickstart", "--set", "horizn=1 d"], "ettrick schema"),
+        (["init", "small.yaml"], "ettrick init small.yaml --overwrite"),
+        (
+            ["run", "quickstart", "-n", "9000000", "--engine", "events"],
+            "ettrick run quickstart -n 9000000 --engine events --yes",
+        ),
+    ],
+)
+def test_a_mistake_names_the_command_that_helps(
+    arguments: list[str], fix: str, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line after the mistake is a command that can be typed as it is."""
+    monkeypatch.setattr(sys, "argv", ["ettrick", *arguments])
+    result = call(*arguments)
+    assert (result.exit_code, result.stderr.splitlines()[1:]) == (WRONG, [f"help: {fix}"])
+
+
+def test_help_shows_all_commands_and_options_in_groups() -> None:
+    """Each command is in one group, options of run are in three; names have no braces, and defaults brackets."""
+    group: Any = typer.main.get_command(cli.app)
+    assert sorted(itertools.chain(*COMMAND_GROUPS.values())) == sorted(group.commands)
+    shown = call("run", "-h").stdout
+    assert re.findall(r"^(\w+):", shown, re.MULTILINE) == ["Usage", "Arguments", "Input", "Simulation", "Output"]
+    assert "Usage: ettrick run [OPTIONS] SCENARIO\n" in shown
+    assert "[default: 32; 8 for" in shown
+    assert not re.search(r"x[<>]=|<str>|\[required|default: \(", shown)
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["run", "small.yaml", "--no-such-option"], ["no-such-command"]])
@@ -278,7 +319,7 @@ def test_out_gives_no_results_away_for_fewer(scenario: str) -> None:
     before = Path("found/run.json").read_text()
     refused(
         call("run", scenario, "--replications", "3", "--out", "found"),
-        "--out found: holds 4 replications of this, more than 3; name another folder or add --overwrite",
+        "--out found: contains 4 replications of this, more than 3; choose another folder or add --overwrite",
     )
     assert Path("found/run.json").read_text() == before
     assert call("run", scenario, "--replications", "3", "--out", "found", "--force").exit_code == DONE
@@ -286,7 +327,7 @@ def test_out_gives_no_results_away_for_fewer(scenario: str) -> None:
     assert not Path("found/nodes.csv").exists(), "the log of other replications"
     damaged = json.loads(Path("found/run.json").read_text()) | {"replications": "many"}
     Path("found/run.json").write_text(json.dumps(damaged))
-    refused(call("run", scenario, "--replications", "3", "--out", "found"), "--out found: holds something else")
+    refused(call("run", scenario, "--replications", "3", "--out", "found"), "--out found: contains other results")
 
 
 @pytest.mark.parametrize(
@@ -429,7 +470,7 @@ def test_out_refuses_what_is_not_a_run(content: str, scenario: str) -> None:
     """A folder with a run.json that is none is refused, and left alone."""
     Path("found").mkdir()
     Path("found/run.json").write_text(content, errors="surrogateescape")
-    refused(call("run", scenario, "--replications", "2", "--out", "found"), "holds something else")
+    refused(call("run", scenario, "--replications", "2", "--out", "found"), "contains other results")
     assert Path("found/run.json").read_bytes() == content.encode(errors="surrogateescape")
 
 
@@ -437,7 +478,7 @@ def test_out_keeps_what_else_is_there(scenario: str) -> None:
     """--overwrite replaces its own two files and touches no other."""
     Path("found").mkdir()
     Path("found/notes.txt").write_text("mine")
-    refused(call("run", scenario, "--replications", "2", "--out", "found"), "holds something else")
+    refused(call("run", scenario, "--replications", "2", "--out", "found"), "contains other results")
     assert call("run", scenario, "--replications", "2", "--out", "found", "--overwrite").exit_code == DONE
     assert Path("found/notes.txt").read_text() == "mine"
 

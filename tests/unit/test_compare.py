@@ -450,9 +450,11 @@ def test_what_is_set_reaches_every_variant(scenario: str, varied: str, common: s
 @cases("path", ["spares.hot", "recovery.use", "seed"])
 def test_a_path_is_not_set_and_varied(path: str) -> None:
     """What is varied cannot be set too, nor can the choice inside of a mapping that varies: one line."""
-    with pytest.raises(ReplicationsError, match=rf"^--set {path} = 5: is varied too, by --vary {path}; say it once$"):
+    with pytest.raises(
+        ReplicationsError, match=rf"^--set {path} = 5: is varied too, by --vary {path}; set it in one place$"
+    ):
         recipes(["x"], [f"{path}=1,2"], ["horizon=1 d", f"{path} = 5"])
-    with pytest.raises(ReplicationsError, match=r"^--set a\.use=b: is varied too, by --vary a; say it once$"):
+    with pytest.raises(ReplicationsError, match=r"^--set a\.use=b: is varied too, by --vary a; set it in one place$"):
         recipes(["x"], ["a={use: c},{use: d}"], ["a.use=b"])
     assert recipes(["x"], ["a.use=c,d"], ["a={use: b}", "a.b=1", "a.user=2"])
 

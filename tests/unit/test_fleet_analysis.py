@@ -590,7 +590,7 @@ def test_where_one_queue_grows(scenario: str) -> None:
     [
         (
             ["--tables", "ledgers", "--out", "o"],
-            "--tables ledgers: 'ledgers' is no table; did you mean 'ledger'? (choose from "
+            "--tables: unknown table 'ledgers'; did you mean 'ledger'? (choose from "
             "metrics, ledger, series, attempts, jobs)",
         ),
         (["--tables", "ledger"], "--tables: needs --out, the folder to write them to"),

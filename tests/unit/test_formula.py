@@ -178,7 +178,7 @@ def test_gangs_saturate_where_the_survey_says() -> None:
 @cases(
     ("line", "message"),
     [
-        ("mtbi", "formula: there is no question 'mtbi'; did you mean 'mtti'? (choose from "),
+        ("mtbi", "formula: unknown question 'mtbi'; did you mean 'mtti'? (choose from "),
         ("mtti --mtbf 3 h", "formula mtti: --parts is missing: parts of the job, each of which interrupts it, a whole"),
         ("mtti --mtbf 3 --parts 2", "--mtbf: '3' needs a unit (for example"),
         ("mtti --mtbf 3 GB --parts 2", "--mtbf: 'GB' is a unit of size, not of time; a time or rate such"),
@@ -193,7 +193,7 @@ def test_gangs_saturate_where_the_survey_says() -> None:
         ("mtti --mtbf 3 h --mtbf 3 h --parts 2", "formula mtti: --mtbf is given twice"),
         ("mtti 3 h --mtbf 3 h --parts 2", "formula mtti: '3' belongs to no option, such as --mtbf"),
         ("mtti --json", "formula mtti: --mtbf is missing"),
-        ("--json", "--json: needs a question and its amounts"),
+        ("--json", "--json: needs a question with its amounts"),
         (
             "spares --needed 8 --mtbf 1 d --repair 1 h --probability 1",
             "--probability: must be above 0 and below 1, got",

@@ -755,7 +755,7 @@ def test_hours_that_occur_twice() -> None:
         (b"Cluster|NodeName|TimeStart|State|Reason\n", "has no column for the end"),
         (HEAD.encode() + b"c|gpu000|2025-01-07T00:00:00|Unknown|DOWN|x|y\n", "--timezone"),
         (HEAD.encode() + b"c|tpu0|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n", ":2: 'tpu0' is no node"),
-        (b'{"jobs": [', "is no complete JSON"),
+        (b'{"jobs": [', "is not complete JSON"),
         (b'{"jobs": 7}', "no list of jobs"),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
@@ -851,7 +851,7 @@ def test_what_was_left_out_comes_first(tmp_path: Path) -> None:
     assert first.startswith("3 lines could not be used")
     for text in (
         "outages.csv: columns node from 'hostname', start, end, cause; not used: ticket.",
-        "'yesterday' is no moment such as 2025-02-03T08:11:40", "outages.csv:3", "hardware error", "kernel.log:1",
+        "'yesterday' is not a time such as 2025-02-03T08:11:40", "outages.csv:3", "hardware error", "kernel.log:1",
     ):  # fmt: skip
         assert text in first
     assert "other lines" not in first
@@ -972,9 +972,9 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
         (b"\xff\xfeC\0l\0", (), 2, "log.txt:1: is UTF-16 text"),
         (b"\xfd7zXZ\0\0", (), 2, "log.txt:1: is no text"),
         (b"\x1f\x8bnonsense", (), 2, "log.txt: cannot be unpacked"),
-        (b'{"items": [{"kind": "Event", "involvedObject": {', (), 2, "log.txt:1: is no complete JSON"),
+        (b'{"items": [{"kind": "Event", "involvedObject": {', (), 2, "log.txt:1: is not complete JSON"),
         (b'{"status": "error", "error": "timed out", "resultType": "matrix"}', (), 2, "the query failed: timed out"),
-        (b'{"data": {"resultType": "vector", "result": []}}', (), 2, "log.txt:1: is no answer of query_range (vector)"),
+        (b'{"data": {"resultType": "vector", "result": []}}', (), 2, "is not an answer of query_range (vector)"),
         (b"[2025-02-03T08:11:40.123] Nodes gpu001 not responding, setting DOWN\n", (), 2, "log.txt:1: '2025-02-03"),
         (HEAD.encode() + b"c|a|2025-01-07T00:00:00Z|2025-01-08T00:00:00Z|DOWN|x|y\n", (), 1, "give --inventory FILE"),
         (

@@ -110,7 +110,7 @@ def test_an_outage(row: str, hours: float, tmp_path: Path) -> None:
         ("n1,2025-03-01T01:00:00Z,,,maybe", "'maybe', which is neither yes nor no"),
         ("n1,1740790800000,1740794400000,,", "these look like milliseconds since 1970"),
         ("n1,45717.04,45717.08,,", "these look like the days of a spreadsheet"),
-        ("n1,03/01/2025 01:00,,1,", "'03/01/2025 01:00' is no moment such as"),
+        ("n1,03/01/2025 01:00,,1,", "'03/01/2025 01:00' is not a time such as"),
         ("g[1-,2025-03-01T01:00:00Z,,1,", "has a bracket that does not close"),
     ],
 )

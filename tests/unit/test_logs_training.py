@@ -139,9 +139,9 @@ def test_a_log_without_its_first_lines(tmp_path: Path) -> None:
         ('{"jsonPayload": {"name": "x"}, "labels": {"job_name": "a", "a_start_time": 3}}\n', "no entry of ml-goodput"),
         ('{"job_name": "a", "step_start_time": 1740823200.0}\n', "no entry of ml-goodput"),
         ('{"job_name": "a", "job_start_time": NaN}\n', "a value is no second since 1970"),
-        ('{"job_name": "a", "job_start_time": 1e-5}\n', "a value is no moment such as"),
+        ('{"job_name": "a", "job_start_time": 1e-5}\n', "a value is not a time such as"),
         ('{"job_name": "a", "job_start_time": "2126-03-01T00:00:00Z"}\n', "before 1990 or after 2100"),
-        ('{"job_name": "a", "job_start_time": "soon"}\n', "a value is no moment such as"),
+        ('{"job_name": "a", "job_start_time": "soon"}\n', "a value is not a time such as"),
         ('{"job_name": "a", "b_start_time": null}\n', "an entry without a moment"),
     ],
 )

@@ -372,7 +372,7 @@ def test_missing_detection_points_to_presets() -> None:
         assert ": recovery" in line
     (line,) = refused(BARE.replace("{use: %s}", "{use: hot-spare, initialize: 4 min}"))
     assert ": detection: is missing (" in line
-    assert line.endswith("choose 'use' from latency, observers; a recovery preset would bring it)")
+    assert line.endswith("choose 'use' from latency, observers; a recovery preset sets it)")
     lines = refused(BARE.replace("{use: %s}", "{use: hot-spare}"))
     assert [line.split(": ")[1] for line in lines] == ["detection", "recovery.initialize"]
     lines = refused(BARE.replace("recovery: {use: %s}\n", ""))

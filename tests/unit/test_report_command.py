@@ -15,7 +15,7 @@ from ettrick.analysis.page import build
 from ettrick.analysis.page.formats import markdown
 from ettrick.analysis.page.report_data import ReportData, ReportError, read_results
 from tests import golden, report_sample
-from tests.cases import cases
+from tests.cases import cases, mistake_lines
 from tests.report_folders import results
 
 DONE, WRONG = 0, 2
@@ -52,7 +52,7 @@ def compared(scenario: str, comparison: Path) -> str:
 def refused(result: Any, *words: str) -> None:
     """Check that a command ended with one line, status 2 and nothing on standard output."""
     assert (result.exit_code, result.stdout) == (WRONG, "")
-    assert result.stderr.count("\n") == 1
+    assert len(mistake_lines(result.stderr)) == 1
     for word in words:
         assert word in result.stderr
 
@@ -249,7 +249,9 @@ def test_a_picture_that_is_not_there_is_refused_with_the_nearest_name(compared: 
     names = [line.split()[0] for line in call("plot", compared).stdout.splitlines()]
     refused(call("plot", compared, "nope", "--out", "one.svg"), *names)
     name = names[0]
-    refused(call("plot", compared, f"{name}x", "--out", "one.svg"), f"no picture '{name}x'", f"did you mean '{name}'")
+    refused(
+        call("plot", compared, f"{name}x", "--out", "one.svg"), f"unknown picture '{name}x'", f"did you mean '{name}'"
+    )
     refused(call("plot", compared, name, "--out", "one.gif"), "one.gif", ".svg, .png or .pdf")
     refused(call("plot", compared, name), "--out")
 

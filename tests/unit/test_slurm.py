@@ -290,10 +290,10 @@ def test_topologies_in_yaml(tmp_path: Path) -> None:
         (
             "gpu:8",
             ["--accelerator", "a1000"],
-            "--accelerator: 'a1000' does not come with Ettrick; did you mean 'a100'?",
+            "--accelerator: unknown accelerator 'a1000'; did you mean 'a100'?",
         ),
-        ("gpu:h100:8", ["--gpus", "1024"], "--gpus: has no effect beside --slurm-conf"),
-        ("gpu:h100:8", ["--model", "llama3-70b"], "--model: has no effect beside --slurm-conf"),
+        ("gpu:h100:8", ["--gpus", "1024"], "--gpus: has no effect with --slurm-conf"),
+        ("gpu:h100:8", ["--model", "llama3-70b"], "--model: has no effect with --slurm-conf"),
     ],
 )
 def test_options_beside_slurm(tmp_path: Path, gres: str, options: list[str], words: str) -> None:
@@ -310,7 +310,7 @@ def test_options_beside_slurm(tmp_path: Path, gres: str, options: list[str], wor
     [
         ("NodeName=n[1-4] CPUs=2\n", "", "no NodeName with Gres=gpu:N"),
         ("NodeName=n[1-4 Gres=gpu:8\n", "", "slurm.conf:1: the list of hosts 'n[1-4' has a bracket"),
-        ("NodeName=n[1-4] Gres=gpu:8\nPartitionName=p Nodes=n[1-5]\n", "", "slurm.conf:2: 'n5' is no NodeName"),
+        ("NodeName=n[1-4] Gres=gpu:8\nPartitionName=p Nodes=n[1-5]\n", "", "slurm.conf:2: 'n5' is not a NodeName"),
         ("nonsense\n", "", "slurm.conf:1: 'nonsense' is no setting"),
         ("NodeName=n[1-4] Gres=gpu:8\n", "SwitchName=s Nodes=m[1-4]\n", "puts no node of slurm.conf behind a switch"),
         ("Include other.conf\n", "", "slurm.conf:1 includes other.conf, which is not there: copy it"),

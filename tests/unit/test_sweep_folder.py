@@ -568,7 +568,9 @@ def test_another_study_is_refused(path: Path, six_points: LoadedStudy, tmp_path:
     """The line says which one is there and what would help, which does help."""
     finish(path, six_points)
     other = study(tmp_path, name="other")
-    assert refused(path, other) == ("holds the study 'fabricated', not 'other'; name another folder or add --overwrite")
+    assert refused(path, other) == (
+        "contains the study 'fabricated', not 'other'; choose another folder or add --overwrite"
+    )
     assert start(path, other, overwrite=True) == ()
     assert json.loads((path / "study.json").read_text())["name"] == "other"
 
@@ -576,12 +578,12 @@ def test_another_study_is_refused(path: Path, six_points: LoadedStudy, tmp_path:
 @pytest.mark.parametrize(
     ("files", "worded"),
     [
-        ({"run.json": "{}"}, "holds something else than a study (run.json)"),
-        ({f"{name}.txt": "" for name in "dcba"}, "holds something else than a study (a.txt, b.txt, c.txt, ...)"),
-        ({"journal.jsonl": "{}\n"}, "holds something else than a study (journal.jsonl)"),
-        ({"study.json": '{"name": "fab'}, "holds a study.json that cannot be read"),
-        ({"study.json": "[1]", "x": ""}, "holds a study.json that cannot be read"),
-        ({"study.json": "{}"}, "holds a study.json that cannot be read"),
+        ({"run.json": "{}"}, "contains something else than a study (run.json)"),
+        ({f"{name}.txt": "" for name in "dcba"}, "contains something else than a study (a.txt, b.txt, c.txt, ...)"),
+        ({"journal.jsonl": "{}\n"}, "contains something else than a study (journal.jsonl)"),
+        ({"study.json": '{"name": "fab'}, "contains a study.json that cannot be read"),
+        ({"study.json": "[1]", "x": ""}, "contains a study.json that cannot be read"),
+        ({"study.json": "{}"}, "contains a study.json that cannot be read"),
     ],
 )
 def test_what_is_no_study_is_refused_unless_told_to_overwrite(
@@ -592,7 +594,7 @@ def test_what_is_no_study_is_refused_unless_told_to_overwrite(
     path.mkdir()
     for name, content in files.items():
         (path / name).write_text(content)
-    assert refused(path, six_points) == f"{worded}; name another folder or add --overwrite"
+    assert refused(path, six_points) == f"{worded}; choose another folder or add --overwrite"
     start(path, six_points, overwrite=True)
     assert set(contents(path)) == STARTED | {name for name in files if name.endswith(".txt") or name == "x"}
 
@@ -609,7 +611,9 @@ def test_each_shard_has_a_folder_of_its_own(
     if is_taken:
         start(path, six_points, shard=second)
     else:
-        assert refused(path, six_points, shard=second) == f"holds shard {first}; each shard needs a folder of its own"
+        assert (
+            refused(path, six_points, shard=second) == f"contains shard {first}; each shard needs a folder of its own"
+        )
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

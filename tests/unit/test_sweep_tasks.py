@@ -363,7 +363,7 @@ def test_another_study_is_refused(key: str, value: str, told: str, simulated: li
     (other / "study.json").write_text(json.dumps(identity))
     assert refused([*simulated, other], tmp_path / "all") == f"{other}: not the same study as {simulated[0]}: {told}"
     (other / "study.json").write_text(json.dumps(identity | {"shard": None}))
-    assert refused(simulated, other) == f"{other}: is not for this study: {told}; name another folder"
+    assert refused(simulated, other) == f"{other}: is not for this study: {told}; choose another folder"
 
 
 def test_folders_that_cannot_be_merged_are_refused(simulated: list[Path], tmp_path: Path) -> None:
@@ -373,12 +373,12 @@ def test_folders_that_cannot_be_merged_are_refused(simulated: list[Path], tmp_pa
     file.touch()
     assert refused([], out) == "name the folders to merge"
     assert refused([*simulated, tmp_path / "none"], out) == f"{tmp_path / 'none'}: no such folder"
-    assert refused([*simulated, empty], out) == f"{empty}: no study.json in it"
+    assert refused([*simulated, empty], out) == f"{empty}: is not a study folder (no study.json)"
     (empty / "study.json").write_text("[1]")
     assert refused([*simulated, empty], out) == f"{empty}: study.json does not say which study it holds"
     assert refused(simulated, file) == f"{file}: {file} is a file, not a folder"
-    assert refused(simulated, tmp_path) == f"{tmp_path}: holds something else than a study; name another folder"
-    assert refused(simulated[1:], simulated[0]) == f"{simulated[0]}: holds shard 1/3; name another folder"
+    assert refused(simulated, tmp_path) == f"{tmp_path}: contains something else than a study; choose another folder"
+    assert refused(simulated[1:], simulated[0]) == f"{simulated[0]}: contains shard 1/3; choose another folder"
     with Journal(simulated[1] / "journal.jsonl"):
         assert refused(simulated, out).startswith(f"{simulated[1] / 'journal.jsonl'}: is in use")
     (simulated[2] / "study.resolved.yaml").write_text("name: small\n")

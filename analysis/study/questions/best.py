@@ -366,7 +366,7 @@ class Compare(Question):
             labels = [value.label for value in axis.values(self.axis)]
             if self.against not in labels:
                 raise RuleError(
-                    ("against",), f"'{self.against}' is no value of {self.axis}{suggest(self.against, labels)}"
+                    ("against",), f"unknown value '{self.against}' of {self.axis}{suggest(self.against, labels)}"
                 )
 
     def answer(self, table: StudyTable) -> Answer:

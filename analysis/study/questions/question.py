@@ -70,7 +70,7 @@ class Question(Model):
         """Refuse the name of an axis that is not there, or whose values are not chosen, or not in an order."""
         chosen = chosen_axes(axes)
         if name not in axes:
-            raise RuleError((key,), f"'{name}' is no axis{suggest(name, chosen)}")
+            raise RuleError((key,), f"unknown axis '{name}'{suggest(name, chosen)}")
         if name not in chosen:
             raise RuleError((key,), f"the values of {name} are not chosen but unknown{suggest('', chosen)}")
         if numeric and not axes[name].is_numeric:

@@ -26,7 +26,7 @@ def power(described: str, *fragments: str, changes: dict[int, str] | None = None
 WAYS = [
     cost(
         f"{{gpu_hour: §2.5, {OWNED}}}",
-        "cost.gpu_hour: is what rented GPUs cost, and capex, years what owned ones do: give one way, not both",
+        "cost.gpu_hour: is what rented GPUs cost, and capex, years what owned ones do: give one of these, not both",
     ),
     cost("{gpu_hour: §2.5, energy: 0.08}", "and energy what owned ones do"),
     cost("{gpu_hour: §2.5, repair: {gpu: 3000}}", "and repair what owned ones do"),
@@ -105,7 +105,7 @@ OVER_TIME = [
     ),
     power(
         "{curtail: [{start: 1 h, time: §1 d, every: 1 d, cap: 90 MW}]}",
-        "power.curtail.0.time: is no shorter than every: then it never ends; give power.cap",
+        "power.curtail.0.time: must be shorter than every, or it never ends; for a lasting cap give power.cap",
     ),
     power("{ramp_per_minute: §0 W}", "power.ramp_per_minute: must be above 0, not '0 W'"),
     power(

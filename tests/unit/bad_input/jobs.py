@@ -10,7 +10,10 @@ CASES = [
         "jobs.0.parallelism: multiplies to 32 GPUs (tensor 8 x context 1 x pipeline 1 x data 4)",
         "but the job asks for 64",
     ),
-    bad({5: "  - {name: train, gpus: §256}"}, "jobs.0.gpus: asks for 256 GPUs, but the cluster has 128"),
+    bad(
+        {5: "  - {name: train, gpus: §256}"},
+        "jobs.0.gpus: asks for 256 GPUs, but the cluster has 128; set cluster.nodes to 32 or more",
+    ),
     bad(
         {5: "  - {name: train, gpus: §60}"},
         "jobs.0.gpus: 60 GPUs are not a whole number of nodes of 8; nearest: 56 or 64",

@@ -24,6 +24,6 @@ CASES = [
         "did you mean 'small.yaml'?",
         files={"small.yaml": "nodes: 16\n"},
     ),
-    over("jobs.0.gpus=1024", "jobs.0.gpus: asks for 1024 GPUs, but the cluster has 128"),
+    over("jobs.0.gpus=1024", "jobs.0.gpus: asks for 1,024 GPUs, but the cluster has 128"),
     over("jobs.0={name: a", "invalid YAML"),
 ]
