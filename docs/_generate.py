@@ -406,7 +406,7 @@ _FORMULAS_HEAD = """\
 
 <!-- Written by docs/_generate.py from analysis/explain/formula.yaml. Change questions there, then run `make docs`. -->
 
-`ettrick formula` answers a question on paper: the equation, the number with its unit, what is assumed, and the source.
+`ettrick formula` answers a back-of-the-envelope question: equation, number with its unit, assumptions and source.
 `ettrick formula NAME` alone says what a question needs. Amounts are written as in a scenario, with or without quotes;
 an MTBF may be a rate too, such as `6.5 per 1000 node-days`. `--json` prints [a document](json.md#what-formula-prints).
 What the equations leave out, a simulation has: [the mathematics of goodput](../explanation/mathematics.md).

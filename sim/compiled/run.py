@@ -89,7 +89,7 @@ def why_events(prepared: Prepared, replications: int) -> str:
         return missing
     saved = prepared.expected_events * replications * _EVENT
     if saved < _LOAD or not (is_cached() or saved > 2 * _COMPILE):
-        return "the run is too short to repay loading it"
+        return "the run is too short to repay loading compiled code"
     return ""
 
 

@@ -501,7 +501,7 @@ def test_what_is_not_covered_is_refused_by_its_key(changes: list[str], key: str)
 def test_what_is_quick_is_left_to_events() -> None:
     """Few replications are done before machine code would be loaded."""
     found = sim.with_engine(sim.prepare(sim.load(sim.find("quickstart"))), 3)
-    assert (found.engine, found.engine_reason) == ("events", "the run is too short to repay loading it")
+    assert (found.engine, found.engine_reason) == ("events", "the run is too short to repay loading compiled code")
 
 
 @pytest.fixture

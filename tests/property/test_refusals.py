@@ -100,8 +100,8 @@ def test_a_rollout_cannot_change_what_the_cables_decide() -> None:
     [
         (EIGHT, {"failures": [FAILS | {"part": "core"}]}, "no part 'core'"),
         (EIGHT, {"failures": [FAILS | {"use": "incident", "part": "core"}]}, "no part 'core'"),
-        (EIGHT, {"spares": {"unit": "core"}}, "spares.unit: a core has no nodes for itself alone"),
-        (RAILS, {"spares": {"unit": "nic"}}, "spares.unit: a nic has no nodes for itself alone"),
+        (EIGHT, {"spares": {"unit": "core"}}, "spares.unit: a core has no nodes of its own"),
+        (RAILS, {"spares": {"unit": "nic"}}, "spares.unit: a nic has no nodes of its own"),
         (NINE, {"spares": {"unit": "rack"}}, "spares.unit: 9 nodes do not fill 3 units of rack"),
         (EIGHT, {"failures": [FAILS | {"relapse": {"after": "0 s"}}]}, "relapse.after: must have a mean above zero"),
     ],

@@ -230,7 +230,7 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (lambda small, _: api.simulate(small, 0), "replications: must be a whole number from 1, got 0"),
         (lambda small, _: api.simulate(small, 2.5), "replications: must be a whole number from 1, got 2.5"),
         (lambda small, _: api.simulate(small, 2, precision="1"), "'1' is not a precision: write 0.1pt"),
-        (lambda small, _: api.compare(str(small)), "nothing to compare with: add two values or more of a key to vary"),
+        (lambda small, _: api.compare(str(small)), "nothing to compare; add two values or more of a key to vary"),
         (lambda small, _: api.compare(str(small), {"seed": [1, 2]}, replications=1), "seed: is 1 and 2; variants meet"),
         (lambda small, _: api.sweep("spares"), "spares: no such file or bundled study"),
         (lambda small, _: api.fit("nowhere.log"), "nowhere.log: cannot be read"),

@@ -296,7 +296,7 @@ def test_linear_attention_without_its_matrices_is_said(mixer: dict[str, int] | N
 @cases(
     ("changes", "rule"),
     [
-        ({"ffn": 0}, "is 0, which is for layers beside experts or state spaces"),
+        ({"ffn": 0}, "is 0, which only suits layers next to experts or state spaces"),
         (
             {"output_gate": True, "latent": {"query_rank": 8, "kv_rank": 8, "head": 8, "rotary": 8, "value": 8}},
             "is of attention with keys and values of its own",

@@ -558,7 +558,7 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
          "recovery": {"use": "hot-spare", "pools": ["spare"], "initialize": "3 min"},
          "failures": [NODE | {"repair": "2 d"}], "horizon": "20 d"},
         {"spares": {"hot": 10}},
-        "takes nodes from spare alone: 9 of the 10 nodes that a job can spare are idle",
+        "takes nodes only from spare: 9 of the 10 nodes that the job does not use are idle",
     ),
     "whole units, and no spare": (
         LONG | {"cluster": RACKS, "spares": {"hot": 0, "unit": "node"}, "failures": [NODE | {"repair": "3 d"}],

@@ -643,7 +643,7 @@ def test_dates_without_a_year(form: str, tmp_path: Path) -> None:
     assert sorted((e.node, e.t_end - e.t) for e in history.outages)[0] == ("gpu001", DAY), "the controller by syslog"
     with pytest.raises(LogError, match="2: a date without a year; state it"):
         pipeline.read(FitOptions(files, zones=["UTC"]))
-    with pytest.raises(LogError, match="--year 25: is no year"):
+    with pytest.raises(LogError, match="--year 25: is not a year"):
         pipeline.read(FitOptions(files, zones=["UTC"], years=["25"]))
 
 
@@ -750,11 +750,11 @@ def test_hours_that_occur_twice() -> None:
     [
         (b"", "is empty"),
         (b"\xff\xfeC\0l\0", "UTF-16"),
-        (b"abc\nd\0e\n", ":2: is no text"),
+        (b"abc\nd\0e\n", ":2: is not text"),
         (b"nothing that anybody knows\n", "say what it is"),
         (b"Cluster|NodeName|TimeStart|State|Reason\n", "has no column for the end"),
         (HEAD.encode() + b"c|gpu000|2025-01-07T00:00:00|Unknown|DOWN|x|y\n", "--timezone"),
-        (HEAD.encode() + b"c|tpu0|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n", ":2: 'tpu0' is no node"),
+        (HEAD.encode() + b"c|tpu0|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n", ":2: 'tpu0' is not a node"),
         (b'{"jobs": [', "is not complete JSON"),
         (b'{"jobs": 7}', "no list of jobs"),
     ],
@@ -789,11 +789,11 @@ def test_files_that_cannot_be_used(content: bytes, rule: str, tmp_path: Path) ->
         ("2025-03-01T04:10:00 INFO torchft.manager: reconfiguring for quorum_id 3\n", "is a log of torchft"),
         ("System,machine type,nodes,node install,Prob Started,Prob Fixed\n2,cluster,49,5-Apr,6/21/2005,6/22/2005\n",
          "Computer Failure Data Repository; write a CSV with the columns node, start, end, cause"),
-        ("hello world\n", "say what it is with --as log.txt=KIND"),
+        ("hello world\n", "name its kind with --as log.txt=KIND"),
         ('{"status": "success", "data": {"resultType": "streams", "result": [{"stream": {"host": "gpu003"}, "values": '
          '[["1772338200000000000", "NVRM: Xid (PCI:0000:3b:00): 79, x"]]}]}}', "API of Loki; export it with logcli"),
         ("Outages of 2026\n\nnode,start,end,cause\ngpu001,2026-01-03 04:10,2026-01-04 09:00,gpu\n",
-         "log.txt:1: is no header; that stands in line 3"),
+         "log.txt:1: is not a header; the header is in line 3"),
         ("slurmctld: error: Nodes gpu001, gpu002 not responding, setting DOWN\n", "set LogTimeFormat"),
         ("machine;opened;closed\ngpu001;2026-01-03 04:10;x\n", "whose columns are (closed, machine, opened)"),
         ("time=2026-03-01T04:10:00Z level=error host=gpu001 msg=\"NVRM: Xid (PCI:0000:3b:00): 79, x\"\n", "of logfmt"),
@@ -970,7 +970,7 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
     ("content", "more", "status", "rule"),
     [
         (b"\xff\xfeC\0l\0", (), 2, "log.txt:1: is UTF-16 text"),
-        (b"\xfd7zXZ\0\0", (), 2, "log.txt:1: is no text"),
+        (b"\xfd7zXZ\0\0", (), 2, "log.txt:1: is not text"),
         (b"\x1f\x8bnonsense", (), 2, "log.txt: cannot be unpacked"),
         (b'{"items": [{"kind": "Event", "involvedObject": {', (), 2, "log.txt:1: is not complete JSON"),
         (b'{"status": "error", "error": "timed out", "resultType": "matrix"}', (), 2, "the query failed: timed out"),
@@ -982,7 +982,7 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
             ("--inventory", "nodes.csv", "--timezone", "UTC", "--window", "2024-01-01T00:00:00Z/2024-02-01T00:00:00Z"),
             1, "no node of the inventory was in service between 2024-01-01T00:00:00Z and 2024-02-01T00:00:00Z",
         ),
-        (log_writers.snapshots([], 4, [START])[0].encode(), (), 1, "one moment alone"),
+        (log_writers.snapshots([], 4, [START])[0].encode(), (), 1, "have the same time"),
         (
             log_writers.prometheus([], 10, START, START + 30 * DAY, 86400.0).encode(), (), 1,
             "no unplanned outage in 290 node-days; the rate is below 10 per 1000 node-days (95 %)",
@@ -1111,7 +1111,7 @@ def test_no_name_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ("more", "rule"),
     [
         (("--key", "out/k"), "lies in out"),
-        (("--key", "nodes.csv"), "is no key"),
+        (("--key", "nodes.csv"), "is not a key"),
         (("--key", "no/where/k"), "cannot be used (No such file"),
     ],
 )

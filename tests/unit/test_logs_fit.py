@@ -424,7 +424,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["events.txt", "--timezone", "UTC", "--nodes", "3"], 2, "--nodes 3: the logs name"),
         (["events.txt", "--timezone", "UTC", "--as", "x=kernel"], 2, "--as x=kernel"),
         (["events.txt", "--timezone", "UTC", "--as", "events.txt=kernal"], 2, "did you mean 'kernel'"),
-        (["events.txt", "--timezone", "UTC", "--window", "2025"], 2, "needs two moments"),
+        (["events.txt", "--timezone", "UTC", "--window", "2025"], 2, "needs two times"),
         (["events.txt", "--nodes", "64", "--window", "2030-01-01T00:00:00Z/2030-02-01T00:00:00Z", "--timezone", "UTC"],
          2, "logs are of"),
         (["events.txt", "--timezone", "UTC", "--without", "2025-02-02T00:00:00/2025-02-01T00:00:00"], 2, "ends before"),

@@ -483,7 +483,7 @@ def test_years_that_do_not_meet(tmp_path: Path) -> None:
     """Kinds of logs of different years are refused; files of one kind are told what lies between them."""
     early = outages(*(("n1", 30.0 * at, 30.0 * at + 5) for at in range(9)))
     late = records(*(("n1", at - 20000.0, at - 19999.5) for at in range(9)))
-    with pytest.raises(LogError, match="say nothing of each other"):
+    with pytest.raises(LogError, match="of different years cannot be combined"):
         read(write(tmp_path, out_csv=early, sacct_txt=late))
     later = outages(*(("n2", 30 * at - 12000.0, 30 * at - 11995.0) for at in range(9)))
     tables, _ = read(write(tmp_path, a_csv=early, b_csv=later), nodes=3)

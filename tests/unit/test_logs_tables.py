@@ -137,8 +137,12 @@ def test_an_outage_that_is_not_used(row: str, reason: str, tmp_path: Path) -> No
         ("node,start,end", "Total,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "a row of totals"),
         ("node,start,end", "Summe: 3,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "a row of totals"),
         ("node,start,end", ",2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "has no node"),
-        ("node,start,end", "n4/n5,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "'n4/n5', which is no name of a node"),
-        ("node,start,end", "n1 (rack A),2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "which is no name of a node"),
+        (
+            "node,start,end",
+            "n4/n5,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z",
+            "'n4/n5', which is not the name of a node",
+        ),
+        ("node,start,end", "n1 (rack A),2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "which is not the name of a node"),
         ("node,start,end", "n008-n010,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "write 'n[008-010]'"),
         ("node,start,end", "ALL,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "'ALL', which is the name of no node"),
         ("node,start,duration (hh:mm:ss)", "n1,2025-03-01T01:00:00Z,1:30", "hours and minutes, or minutes and seconds"),
@@ -233,7 +237,7 @@ def test_what_an_inventory_lacks(text: str, said: str, tmp_path: Path) -> None:
     tables = read(tmp_path, text, inventory=True)
     assert any(said in line for line in (*tables.findings, *why(tables)))
     assert {row.unit for row in tables.exposure} <= {"n1", "login"}
-    with pytest.raises(LogError, match=r"table.csv:2: 'n4/n5', which is no name of a node"):
+    with pytest.raises(LogError, match=r"table.csv:2: 'n4/n5', which is not the name of a node"):
         read(tmp_path, "node,gpus\nn4/n5,8\n", inventory=True)
 
 

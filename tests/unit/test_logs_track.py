@@ -273,7 +273,7 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
     """A folder without a scenario is refused in one line."""
     done = CliRunner().invoke(app, ["track", str(tmp_path)])
     assert done.exit_code == 2
-    assert "holds no model" in done.output
+    assert "contains no model" in done.output
     assert done.output.count("\n") == 1
 
 
@@ -362,7 +362,7 @@ def test_quiet_weeks_are_weeks(tmp_path: Path) -> None:
     rows, _ = weeks_of_logs(tmp_path, "", None, (MONDAY, MONDAY + 2 * 7 * 86400))
     assert counts(rows) == [0, 0]
     for outages, after in ((FAILURES, None), ("", MONDAY)):
-        with pytest.raises(LogError, match="nothing says when the cluster was watched"):
+        with pytest.raises(LogError, match="the observation window is unknown"):
             weeks_of_logs(tmp_path, outages, after)
 
 

@@ -95,7 +95,7 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
 @cases(
     ("vary", "asked", "at", "rule"),
     [
-        (SPARES, {"maximize": "ettr", "subject_to": ["ettr"]}, "subject_to.0", "is no condition"),
+        (SPARES, {"maximize": "ettr", "subject_to": ["ettr"]}, "subject_to.0", "is not a condition"),
         (SPARES, {"maximize": "ettr", "subject_to": ["ettr >= 95 x"]}, "subject_to.0", "unknown unit 'x'"),
         (SPARES, {"maximize": "ettr", "subject_to": ["cost <= 1 EUR"]}, "subject_to.0", "is no number"),
         (SPARES, {"maximize": "ettr", "subject_to": ["spares.hot <= 1"]}, "subject_to.0", "is an axis"),
@@ -104,7 +104,7 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
         (UNKNOWN, {"maximize": "ettr"}, "optimize", "there is nothing to choose"),
         (SPARES | UNKNOWN, {"minimize": "repair.time", "subject_to": ["ettr >= 0"]}, "minimize", "is not chosen"),
         (SPARES, {"maximize": "ettr", "pareto": ["spares.hot"]}, "pareto.0", "is an axis"),
-        (SPARES, {"maximize": "ettr", "pareto": ["ettr"]}, "pareto.0", "is there already"),
+        (SPARES, {"maximize": "ettr", "pareto": ["ettr"]}, "pareto.0", "ettr is given twice"),
         (WORDS, {"minimize": MODE, "subject_to": ["ettr >= 0"]}, "minimize", "no numbers"),
     ],
 )  # fmt: skip

@@ -287,7 +287,7 @@ def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
 @cases(
     ("asked", "line"),
     [
-        ({"method": "sobool"}, r"--method sobool: is no method; did you mean 'sobol'\?"),
+        ({"method": "sobool"}, r"--method: unknown method 'sobool'; did you mean 'sobol'\?"),
         ({"samples": 12}, "--samples 12: must be a power of two, 8 or 16"),
         ({"replications": 2}, "2 replications: needs 4 at least"),
         ({"metric": "etr"}, r"etr: the scenario has no such metric; did you mean 'ettr'\?"),

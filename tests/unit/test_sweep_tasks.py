@@ -227,14 +227,14 @@ def test_a_shard_is_read_as_it_is_written() -> None:
     assert Shard.parse("3/16") == Shard(3, 16)
     assert str(Shard.parse(" 16/16 ")) == "16/16"
     for text in ("", "3", "3/", "/16", "3/16/2", "a/b", "-1/3", "1.5/3", "٣/٣"):
-        with pytest.raises(ValueError, match=r"is no shard: write I/N, such as 3/16 for the third of sixteen$"):
+        with pytest.raises(ValueError, match=r"is not a shard; write I/N, such as 3/16 for the third of sixteen$"):
             Shard.parse(text)
     for text in ("0/16", "17/16"):
         with pytest.raises(
-            ValueError, match=f"'{text}' is no shard: of 16 shards the first is 1/16 and the last 16/16$"
+            ValueError, match=f"'{text}' is not a shard; of 16 shards the first is 1/16 and the last 16/16$"
         ):
             Shard.parse(text)
-    with pytest.raises(ValueError, match=r"there is at least one, 1/1$"):
+    with pytest.raises(ValueError, match=r"the smallest number of shards is 1$"):
         Shard.parse("0/0")
 
 

@@ -403,4 +403,4 @@ def test_the_closed_form_of_racks_that_are_drained_is_about_racks() -> None:
     (reason,) = sim.closed_form(
         sim.prepare(sim.load("llama3-405b-gb200", ["cluster.scale_up.drain_unit=rack"]))
     ).reasons
-    assert "6 of the 8 units of 18 nodes that a job can spare are idle" in reason
+    assert "6 of the 8 units of 18 nodes that the job does not use are idle" in reason

@@ -26,10 +26,10 @@ def power(described: str, *fragments: str, changes: dict[int, str] | None = None
 WAYS = [
     cost(
         f"{{gpu_hour: §2.5, {OWNED}}}",
-        "cost.gpu_hour: is what rented GPUs cost, and capex, years what owned ones do: give one of these, not both",
+        "cost.gpu_hour: is the price of rented GPUs, and capex, years that of owned ones: give one of these, not both",
     ),
-    cost("{gpu_hour: §2.5, energy: 0.08}", "and energy what owned ones do"),
-    cost("{gpu_hour: §2.5, repair: {gpu: 3000}}", "and repair what owned ones do"),
+    cost("{gpu_hour: §2.5, energy: 0.08}", "and energy that of owned ones"),
+    cost("{gpu_hour: §2.5, repair: {gpu: 3000}}", "and repair that of owned ones"),
     cost(
         "§{currency: EUR}",
         "cost: give gpu_hour for rented GPUs, or capex and years for owned ones (missing: capex, years)",

@@ -107,7 +107,7 @@ EXECUTIONS = [
         more=", execution: {shard_ranks: §2}",
     ),
     step(
-        "jobs.0.execution.expert_imbalance: says nothing where expert_capacity drops or pads each expert's tokens",
+        "jobs.0.execution.expert_imbalance: has no effect where expert_capacity drops or pads each expert's tokens",
         model=EXPERTS,
         more=", execution: {expert_imbalance: §1.3, expert_capacity: 1.25}",
     ),
