@@ -241,14 +241,14 @@ def starter(wishes: InitOptions, command: str = "ettrick init", progress: Progre
     StarterError
         If a name is unknown, or if there is no layout on so many GPUs.
     """
-    for option, name, entries in (
-        ("--accelerator", wishes.accelerator, catalog.accelerators()),
-        ("--model", wishes.model, catalog.models()),
-        ("--failures", wishes.failures, catalog.bundles()),
-        ("--recovery", wishes.recovery, catalog.recoveries()),
+    for option, kind, name, entries in (
+        ("--accelerator", "accelerator", wishes.accelerator, catalog.accelerators()),
+        ("--model", "model", wishes.model, catalog.models()),
+        ("--failures", "failure bundle", wishes.failures, catalog.bundles()),
+        ("--recovery", "recovery preset", wishes.recovery, catalog.recoveries()),
     ):
         if name not in entries:
-            raise StarterError(f"{option}: unknown {option[2:]} '{name}'{suggest(name, entries)}")
+            raise StarterError(f"{option}: unknown {kind} '{name}'{suggest(name, entries)}")
     _check_horizon(wishes.horizon)
     parts = _parts(wishes, catalog.accelerators()[wishes.accelerator], catalog.models()[wishes.model])
     return _laid_out(parts, command, progress)

@@ -220,9 +220,9 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (lambda small, _: api.simulate(small, 2, most_events=1), "allow them with most_events, or simulate"),
         (lambda small, _: api.run(api.prepare(small), most_events=1), "allow them with most_events, or simulate"),
         (lambda small, _: api.compare(small, ["seed"]), "vary seed: needs path=value,value, for example recovery"),
-        (lambda small, _: api.compare(small, {"seed": [1, 2]}, {"seed": 3}), "is varied too, by vary seed; say it"),
+        (lambda small, _: api.compare(small, {"seed": [1, 2]}, {"seed": 3}), "is varied too, by vary seed; set it"),
         (lambda small, _: api.fit([]), "logs: must name one file or more"),
-        (lambda small, _: api.fit(__file__), "say what it is with kinds={'test_api.py'"),
+        (lambda small, _: api.fit(__file__), "name its kind with kinds={'test_api.py'"),
         (
             lambda small, _: api.load(small, "seed=1"),
             "changes: a mapping or a list of texts, such as ['seed=1'], not one",

@@ -189,7 +189,7 @@ def test_gangs_saturate_where_the_survey_says() -> None:
         ),
         ("mtti --mtbf 3 h --parts 0", "--parts: must be at least 1, got '0'; a whole number from 1 such as 2048"),
         ("mtti --mtbf 3 h --parts 2.5", "--parts: '2.5' is not a whole number"),
-        ("mtti --mtbf 3 h --part 2", "formula mtti: has no --part; did you mean 'parts'?"),
+        ("mtti --mtbf 3 h --part 2", "formula mtti: unknown option --part; did you mean 'parts'?"),
         ("mtti --mtbf 3 h --mtbf 3 h --parts 2", "formula mtti: --mtbf is given twice"),
         ("mtti 3 h --mtbf 3 h --parts 2", "formula mtti: '3' belongs to no option, such as --mtbf"),
         ("mtti --json", "formula mtti: --mtbf is missing"),

@@ -97,7 +97,7 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
     [
         (SPARES, {"maximize": "ettr", "subject_to": ["ettr"]}, "subject_to.0", "is not a condition"),
         (SPARES, {"maximize": "ettr", "subject_to": ["ettr >= 95 x"]}, "subject_to.0", "unknown unit 'x'"),
-        (SPARES, {"maximize": "ettr", "subject_to": ["cost <= 1 EUR"]}, "subject_to.0", "is no number"),
+        (SPARES, {"maximize": "ettr", "subject_to": ["cost <= 1 EUR"]}, "subject_to.0", "is not a number"),
         (SPARES, {"maximize": "ettr", "subject_to": ["spares.hot <= 1"]}, "subject_to.0", "is an axis"),
         (SPARES, {"minimize": "spares.hot"}, "minimize", "nothing keeps it from its end"),
         (SPARES, {"maximize": "ettr", "over": "runs+parameters"}, "over", "needs an axis with a distribution"),

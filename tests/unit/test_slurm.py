@@ -338,7 +338,7 @@ def test_options_beside_slurm(tmp_path: Path, gres: str, options: list[str], wor
         (
             "NodeName=n[1-4] Gres=gpu:8\nPartitionName=p Nodes=ALL MaxTime=1:2:3:4\n",
             "",
-            "slurm.conf:2: MaxTime: '1:2:3:4' is no time",
+            "slurm.conf:2: MaxTime: '1:2:3:4' is not a time",
         ),
     ],
 )

@@ -158,15 +158,15 @@ def test_switch_trays_of_racks_fail_at_an_assumed_rate(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"accelerator": "h10"}, r"--accelerator: unknown accelerator 'h10'; did you mean 'h100'\?"),
-        ({"model": "llama3-70"}, r"--model: 'llama3-70' .*did you mean 'llama3-70b'\?"),
-        ({"failures": "meta-rsc"}, r"--failures: 'meta-rsc' .*did you mean"),
-        ({"recovery": "hot-spare"}, r"--recovery: unknown recovery 'hot-spare'"),
+        ({"model": "llama3-70"}, r"--model: unknown model 'llama3-70'.*did you mean 'llama3-70b'\?"),
+        ({"failures": "meta-rsc"}, r"--failures: unknown failure bundle 'meta-rsc'.*did you mean"),
+        ({"recovery": "hot-spare"}, r"--recovery: unknown recovery preset 'hot-spare'"),
         ({"horizon": "30"}, r"--horizon: '30' needs a unit"),
         ({"horizon": "0 d"}, r"--horizon: must be more than 0"),
-        ({"gpus": 1001}, r"--gpus 1001: is no whole number of nodes of 8; nearest: 1,000 or 1,008"),
-        ({"gpus": 100, "accelerator": "gb200"}, r"--gpus 100: is no whole number of racks.*nearest: 64 or 128"),
+        ({"gpus": 1001}, r"--gpus 1001: is not a whole number of nodes of 8; nearest: 1,000 or 1,008"),
+        ({"gpus": 100, "accelerator": "gb200"}, r"--gpus 100: is not a whole number of racks.*nearest: 64 or 128"),
         ({"gpus": 8, "model": "llama3-405b"}, r"--gpus 8 --model llama3-405b: no layout of 8 GPUs fits: .*GB"),
-        ({"gpus": 10**7}, r"--gpus 10,000,000: no fat tree"),
+        ({"gpus": 10**7}, r"--gpus 10,000,000: too many for a fat tree"),
     ],
 )
 def test_what_cannot_be_is_told_in_a_line(change: dict[str, object], message: str) -> None:

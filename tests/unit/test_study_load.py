@@ -54,7 +54,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("optimize", "tiny.yaml:1:1: optimize: is missing"),
+        ("optimize", "tiny.yaml:1:1: optimize: missing section"),
         ("optimize --set optimize={maximize:\\ ettr,subject_to:\\ [x\\ bad]}", "'x bad' is not a condition"),
         ("sensitivity --metric etr", "--metric: unknown metric 'etr'; did you mean 'ettr'?"),
         ("sensitivity --samples 7", "--samples 7: must be a power of two, 4 or 8"),
@@ -463,7 +463,7 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("path and paths", {6: "  s: {path: spares.hot, paths: §[spares.warm], choices: [1]}"}, "path or paths, not both"),
     ("step and points", {7: INTERVAL + "{min: 1 min, max: 2 h, points: §3, step: 5 min}}"}, "not both"),
     ("no step in a grid", {7: INTERVAL + "§{min: 1 min, max: 2 h}}"}, "needs a step or a number of points in a grid"),
-    ("one point", {7: INTERVAL + "{min: 1 min, max: 2 h, points: §1}}"}, "one point is no range"),
+    ("one point", {7: INTERVAL + "{min: 1 min, max: 2 h, points: §1}}"}, "one point is not a range"),
     ("upside down", {7: INTERVAL + "{min: 10 min, max: §2 min, points: 3}}"}, "2 min is not above 10 min"),
     ("two units", {7: INTERVAL + "§{min: 10 min, max: 2 GB, points: 3}}"}, "'GB' is a unit of size, not of time"),
     ("one unit", {7: INTERVAL + "§{min: 10, max: 2 h, points: 3}}"}, "give all of them a unit, or none"),
@@ -488,7 +488,7 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("sigma", {8: DRAWN + "{use: lognormal, median: 1, sigma: §0}}"}, "must be above 0, not 0"),
     ("too wide", {8: DRAWN + "§{use: between, p05: 1.0e-300, p95: 1.0e+300}}"}, "is too wide"),
     ("two rates", {8: DRAWN + "§{use: uniform, min: 5 per node-day, max: 9 per gpu-day}}"}, "must have the same unit"),
-    ("no number", {8: DRAWN + "§{use: uniform, min: [1], max: 2}}"}, "a list is no number"),
+    ("no number", {8: DRAWN + "§{use: uniform, min: [1], max: 2}}"}, "a list is not a number"),
     ("design", {9: DESIGN + "§gird}"}, "did you mean 'grid'?"),
     ("design alone", {9: "design: §sobol"}, "write {use: sobol}"),
     ("key of a design", {9: "design: {use: sobol, §sampels: 8}"}, "did you mean 'samples'?"),
@@ -627,7 +627,7 @@ def test_files_that_are_no_study(text: str, line: str) -> None:
 
 def test_no_study_of_a_name() -> None:
     """A name that is nearly that of a shipped study is answered with it."""
-    with pytest.raises(sim.ScenarioError, match="no study of this name; did you mean 'checkpoint-interval-and-tier'"):
+    with pytest.raises(sim.ScenarioError, match="no such file or bundled study; did you mean 'checkpoint-interval-and-tier'"):
         find_study("checkpoint-intreval-and-tier")
 
 
@@ -810,7 +810,7 @@ def test_what_fails_in_combination_only_is_no_mistake() -> None:
     """A number of spares that is too much for one size of the job is fine, as long as another size leaves room."""
     assert complaints({6: HOT + "{choices: [0, 4]}", 7: SIZES}) == []
     study = loaded({6: HOT + "{choices: [0, 4]}", 7: SIZES})
-    with pytest.raises(ValueError, match="could never start"):
+    with pytest.raises(ValueError, match="can never start"):
         study.scenario(next(point for point in study.points() if [v.label for v in point.values[:2]] == ["4", "120"]))
 
 
