@@ -146,7 +146,7 @@ def test_other_hardware_is_not_ranked_by_goodput(scenario: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ([], "nothing to compare with"),
+        ([], "nothing to compare"),
         (["--vary", "spares.hot"], "--vary spares.hot: needs path=value,value"),
         (["--vary", "spares.hot=1,[2"], "has no closing ]"),
         (["--vary", "spares.hot=1,two"], "--vary spares.hot=two: spares.hot"),

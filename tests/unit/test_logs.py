@@ -751,7 +751,7 @@ def test_hours_that_occur_twice() -> None:
         (b"", "is empty"),
         (b"\xff\xfeC\0l\0", "UTF-16"),
         (b"abc\nd\0e\n", ":2: is not text"),
-        (b"nothing that anybody knows\n", "say what it is"),
+        (b"nothing that anybody knows\n", "name its kind"),
         (b"Cluster|NodeName|TimeStart|State|Reason\n", "has no column for the end"),
         (HEAD.encode() + b"c|gpu000|2025-01-07T00:00:00|Unknown|DOWN|x|y\n", "--timezone"),
         (HEAD.encode() + b"c|tpu0|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n", ":2: 'tpu0' is not a node"),
@@ -1110,7 +1110,7 @@ def test_no_name_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @cases(
     ("more", "rule"),
     [
-        (("--key", "out/k"), "lies in out"),
+        (("--key", "out/k"), "is inside out"),
         (("--key", "nodes.csv"), "is not a key"),
         (("--key", "no/where/k"), "cannot be used (No such file"),
     ],

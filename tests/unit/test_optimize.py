@@ -122,7 +122,7 @@ def test_mistakes_are_one_line_with_their_place(
 
 def test_a_study_that_asks_for_nothing_says_what_to_write(tmp_path: Path) -> None:
     """The missing section is shown with an example."""
-    with pytest.raises(sim.ScenarioError, match=r"optimize: is missing: .*maximize: ettr"):
+    with pytest.raises(sim.ScenarioError, match=r"optimize: missing section; .*maximize: ettr"):
         problem_of(study_of(tmp_path, vary=SPARES))
 
 

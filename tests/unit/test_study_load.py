@@ -627,7 +627,9 @@ def test_files_that_are_no_study(text: str, line: str) -> None:
 
 def test_no_study_of_a_name() -> None:
     """A name that is nearly that of a shipped study is answered with it."""
-    with pytest.raises(sim.ScenarioError, match="no such file or bundled study; did you mean 'checkpoint-interval-and-tier'"):
+    with pytest.raises(
+        sim.ScenarioError, match="no such file or bundled study; did you mean 'checkpoint-interval-and-tier'"
+    ):
         find_study("checkpoint-intreval-and-tier")
 
 
