@@ -12,7 +12,7 @@ CASES = [
     ),
     bad(
         {5: "  - {name: train, gpus: §256}"},
-        "jobs.0.gpus: asks for 256 GPUs, but the cluster has 128; set cluster.nodes to 36 or more",
+        "jobs.0.gpus: asks for 256 GPUs, but the cluster has 128; set cluster.nodes to 34 or more",
     ),
     bad(
         {5: "  - {name: train, gpus: §60}"},
