@@ -353,7 +353,7 @@ def test_processes_that_cannot_start_are_no_fault_of_a_task(monkeypatch: pytest.
 def test_an_executor_that_does_not_exist_is_refused() -> None:
     """The line names those that there are."""
     with (
-        pytest.raises(WorkerError, match=r"^no executor 'proces': there are serial, process, dask$"),
+        pytest.raises(WorkerError, match=r"^no executor 'proces': choose from serial, process, dask$"),
         worker_pool_at(ExecutorOptions("proces")),
     ):
         pass

@@ -270,11 +270,11 @@ def test_real_weeks_raise_no_alarm(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    """A folder without a scenario is refused in one line."""
+    """A folder without a scenario is refused in one line, with the command that fills it in the next."""
     done = CliRunner().invoke(app, ["track", str(tmp_path)])
     assert done.exit_code == 2
     assert "contains no model" in done.output
-    assert done.output.count("\n") == 1
+    assert done.output.count("\n") == 2
 
 
 def test_a_run_beside_what_was_measured(tmp_path: Path) -> None:
