@@ -154,11 +154,14 @@ def _window(first: str | None, last: str | None) -> tuple[float, float]:
 
 @app.command()
 def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) -> None:
-    """Check a scenario file without running it."""
-    described = load_scenario(scenario, set_, None)
-
+    """Check a scenario or study file without running it."""
     from ettrick import sim
     from ettrick.analysis.terminal import repairs_text, visible
+
+    if scenario in sim.shipped("scenarios/studies") or _has_axes(Path(scenario)):
+        _check_study(scenario, set_)
+        return
+    described = load_scenario(scenario, set_, None)
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
@@ -168,6 +171,26 @@ def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) ->
         say(f"  fabric  default: {cluster.fabric.title}")
     if repairs_text(prepared):
         say(f"  repair  {repairs_text(prepared)}")
+
+
+def _has_axes(path: Path) -> bool:
+    """Return whether a file has the key of studies that no scenario has."""
+    try:
+        return path.is_file() and any(line.startswith("vary:") for line in path.read_text("utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _check_study(name: str, overrides: list[str] | None) -> None:
+    """Check a study; a clause of its question without an answer is a warning."""
+    from ettrick.analysis.study.load import against_metrics, against_question
+    from ettrick.analysis.terminal import visible
+
+    loaded = studies.load_study(name, overrides, None)
+    if missing := against_metrics(loaded):
+        refuse("\n".join(missing))
+    warn(against_question(loaded))
+    say(visible(f"{name}: a valid study, '{loaded.study.name}'"))
 
 
 @app.command()

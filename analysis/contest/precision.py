@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ettrick.analysis.metrics import is_share
 from ettrick.analysis.statistics.intervals import doubt_of, unseen
@@ -165,3 +165,31 @@ def next_goal(done: int, excess: float, most: int = MOST) -> int:
     if excess <= 1 or math.isinf(excess):
         return done
     return min(BATCH * math.ceil(done * excess**2 / BATCH), _FASTER * done, most)
+
+
+class Ties(NamedTuple):
+    """Differences that are too small to matter.
+
+    Parameters
+    ----------
+    points
+        Of shares [-].
+    part
+        Of all other metrics, as a part of the mean [-].
+    """
+
+    points: float = 0.001
+    part: float = 0.005
+
+    @classmethod
+    def parse(cls, text: str) -> Ties:
+        """Return the usual differences with that of a text: ``0.2pt`` of shares, or ``1%`` of all else."""
+        if not text:
+            return cls()
+        stated = Precision.parse(text)
+        return cls(part=stated.width) if stated.relative else cls(points=stated.width)
+
+    def are_equal(self, metric: str, mean: float | None, interval: Interval | None, difference: float = 0.0) -> bool:
+        """Return whether a difference from a mean, with all of its interval, is too small to matter."""
+        size = self.points if is_share(metric) else self.part * abs(mean or 0.0)
+        return all(abs(end) < size for end in interval or (difference,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.optimize.problem import check_metrics
 from ettrick.analysis.statistics.differences import difference, ranking_of, ranking_over_draws
 from ettrick.analysis.statistics.intervals import MeanEstimate, doubt_of
@@ -218,12 +219,15 @@ class TrialRanking(NamedTuple):
         unknown. Holds for all of them together with a probability of 95 %.
     replications_to_resolve
         How many replications would leave one alone; ``None`` for too many, or where nothing is left to resolve.
+    equal
+        Those that differ from the best by less than what matters, by the interval of the difference.
     """
 
     order: tuple[Trial, ...]
     as_good: tuple[Trial, ...]
     loss: float | None
     replications_to_resolve: int | None
+    equal: tuple[Trial, ...] = ()
 
 
 class Member(NamedTuple):
@@ -256,12 +260,14 @@ def rank_trials(bench: Evaluator) -> TrialRanking:
         order = sorted(usable, key=lambda trial: -_score(bench, trial))
         return TrialRanking(tuple(order), (order[0],), None, None)
     behind = dict(zip(ranking.order, ranking.behind, strict=True))
+    ties, best = Ties.parse(bench.problem.loaded.study.tie), usable[ranking.order[0]].aims[0].mean
     loss = max((behind[index][1][1] for index in ranking.may_be_best if index in behind), default=0.0)
     return TrialRanking(
         tuple(usable[index] for index in ranking.order),
         tuple(usable[index] for index in ranking.may_be_best),
         max(loss, 0.0),
         ranking.replications_to_resolve,
+        tuple(usable[index] for index in ranking.order[1:] if ties.are_equal(aim.name, best, behind[index][1])),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.amounts import number_of
+from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import PROBABILITIES, is_share
 from ettrick.analysis.optimize.evaluate import Evaluator, close, doubt_of_cell, front_of, rank_trials
 from ettrick.analysis.optimize.problem import NumericRange, draws_of, problem_of
@@ -37,6 +38,7 @@ from ettrick.analysis.results.studies import (
     NeighbourSummary,
     OptimizeAxis,
     OptimizeDocument,
+    Tie,
     TopSummary,
     TrialSummary,
 )
@@ -132,6 +134,7 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
         format=FORMAT,
         study=study.name,
         question=study.question,
+        tie=Tie(**Ties.parse(study.tie)._asdict()),
         scenario=study.scenario,
         method=result.method,
         replications=bench.replications,
@@ -246,6 +249,7 @@ def _as_good(result: OptimizationResult) -> EquivalentRange | None:
     trials = [trial for trial in _in_order(bench) if trial in ranking.as_good]
     return EquivalentRange(
         values=[bench.labels(trial.chosen) for trial in trials],
+        equal=[bench.labels(trial.chosen) for trial in ranking.equal],
         loss_below=ranking.loss,
         replications_to_resolve=ranking.replications_to_resolve,
     )

@@ -63,6 +63,7 @@ class ComparedLine(Part):
     at: Labels
     against: str
     differences: dict[str, DifferenceSummary | None]
+    best_at: dict[str, Labels] = Field({})  # where each value is at its own best; empty where all are at the same
 
 
 class CompareAnswer(AnswerData):
@@ -275,6 +276,8 @@ class TrendLine(Part):
     without_mean: Labels = Field({})
     whole: TrendStep | None = None
     course: str = ""
+    turn: str = ""  # the value between the ends at which the course turns, the best one
+    legs: list[TrendStep] = Field([])  # the changes to that value, and from it
 
 
 class TrendAnswer(AnswerData):

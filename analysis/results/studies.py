@@ -15,10 +15,18 @@ from ettrick.analysis.parts import (
     Number,
     Pair,
     Part,
+    Real,
     Texts,
     Whole,
 )
 from ettrick.analysis.results.models import Origin, ScenarioName, refuse_unknown
+
+
+class Tie(Part):
+    """Differences that are too small to matter."""
+
+    points: Real = Field(0.001, description="Of shares [-].")
+    part: Real = Field(0.005, description="Of all other metrics, as a part of the mean [-].")
 
 
 class StudyDocument(Document):
@@ -26,6 +34,7 @@ class StudyDocument(Document):
 
     study: str = Field(description="Name of the study.")
     question: str = Field(description="The question of the study, as the study states it.")
+    tie: Tie = Field(default_factory=Tie, description="Differences that are called equal.")
 
 
 # ----------------------------------------
@@ -374,6 +383,7 @@ class EquivalentRange(Part):
     """The values that are as good as the answer at this precision."""
 
     values: list[Labels] = Field(description="The combinations.")
+    equal: list[Labels] = Field([], description="Combinations that differ from the answer by less than the `tie`.")
     loss_below: Number = Field(description="The loss that cannot be excluded.")
     replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
 

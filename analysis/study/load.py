@@ -22,6 +22,7 @@ from ettrick.analysis.study.amounts import evenly, label_of, settings_text
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.inputs import Inputs
 from ettrick.analysis.study.model import Study
+from ettrick.analysis.study.questions.question import clauses_of
 from ettrick.sim import plugins, records, yamlfile
 from ettrick.sim.input import complaints
 from ettrick.sim.yamlfile import FILE_KEYS, DocumentError, YamlDocument
@@ -437,6 +438,20 @@ def first_look(loaded: LoadedStudy) -> list[str]:
     look = _FirstLook(loaded)
     mistakes = [*look.of_all(), *(line for position in range(len(study.vary)) for line in look.of_axis(position))]
     return list(dict.fromkeys(mistakes or look.of_first()))
+
+
+def against_question(loaded: LoadedStudy) -> list[str]:
+    """Return a line if the question of a study has a clause that no entry of `questions` answers, in order."""
+    study = loaded.study
+    clauses = clauses_of(study.question)
+    if not study.questions or len(clauses) <= len(study.questions):
+        return []
+    clause = clauses[len(study.questions)].strip(" ?.,")
+    rule = (
+        f"no entry of `questions` answers '{clause}?': the entries answer its clauses in order. Add one, for example "
+        f"{{use: compare, axis: {next(iter(study.vary))}}}"
+    )
+    return [complaints.line(loaded.document, ("question",), rule)]
 
 
 class _PointComplaint(NamedTuple):

@@ -191,7 +191,12 @@ class Study(Model):
     at_equal: Literal["gpus", "power", "cost"] | None = Field(
         None, description="What unlike clusters are to be compared at."
     )
-    questions: tuple[AnyQuestion, ...] = Field((), description="What the results are to answer.")
+    tie: str = Field(
+        "", description="Difference too small to matter: of shares 0.1pt, of other metrics 0.5%; omitted: these."
+    )
+    questions: tuple[AnyQuestion, ...] = Field(
+        (), description="What the results answer: the first entries the clauses of `question`, in order."
+    )
     optimize: Optimum | None = Field(None, description="What `ettrick optimize` looks for.")
     assumptions: tuple[str, ...] = Field((), description="What the study takes for granted beside the scenario's.")
 
@@ -229,7 +234,12 @@ class Study(Model):
                 raise RuleError(at, f"unknown metric '{name}'{suggest(name, METRICS)}")
 
     def _check_precision(self) -> None:
-        """Refuse percentage points of a metric that is no share."""
+        """Refuse percentage points of a metric that is no share, and a tie that is no difference."""
+        if self.tie:
+            try:
+                Precision.parse(self.tie)
+            except ReplicationsError as error:
+                raise RuleError(("tie",), str(error)) from None
         if self.precision is not None and not Precision.parse(self.precision.width).relative:
             metric = self.precision.metric or self.metrics[0]
             if not is_share(metric):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.amounts import amount_text
 from ettrick.analysis.contest.compare import AS_GIVEN, DIVIDED, TITLES, Equal
+from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.results.studies import (
@@ -20,6 +21,7 @@ from ettrick.analysis.results.studies import (
     SweepAxis,
     SweepCounts,
     SweepDocument,
+    Tie,
 )
 from ettrick.analysis.study.table import summary_of
 from ettrick.analysis.sweep.task import model_digest
@@ -50,6 +52,7 @@ def sweep_document(loaded: LoadedStudy, table: StudyTable, *, command: str) -> S
         format=FORMAT,
         study=study.name,
         question=study.question,
+        tie=Tie(**Ties.parse(study.tie)._asdict()),
         description=study.description,
         scenario=study.scenario,
         seed=table.seed if scenario is None else scenario.seed,

@@ -17,7 +17,7 @@ from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
 from ettrick.analysis.study.model import QUESTIONS
 from ettrick.analysis.study.questions.along import Curve
 from ettrick.analysis.study.questions.best import front_of
-from ettrick.analysis.study.questions.question import is_log
+from ettrick.analysis.study.questions.question import clauses_of, is_log
 from ettrick.analysis.study.table import JobRate
 from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
@@ -54,7 +54,7 @@ def test_a_threshold_is_where_the_line_passes_it() -> None:
     assert rows == [["from 13", "12 to 14", "16"]]
     wide = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 + 0.004 * where["spares"] + 9 * NOISE})
     words, rows = worded(wide, use="threshold", at_least="95 %", along="spares")
-    assert "not resolved at any evaluated value" in words
+    assert "no evaluated value is clear of the bound" in words
     assert rows[0][-1] == "nowhere"
 
 
@@ -194,7 +194,7 @@ def test_the_best_is_named_with_those_that_may_be() -> None:
     words, _ = worded(table, use="best", direction="lowest")
     assert "85.0 % (84.6 to 85.4)" in words
     assert "“c”: " in words
-    assert "may be" not in words
+    assert "too close" not in words
 
 
 def test_a_best_is_sought_for_each_value_of_an_axis() -> None:
@@ -216,9 +216,9 @@ def test_a_comparison_is_paired() -> None:
     assert found["8"]["ci95"] is None, "it is the same in all replications"
     _, rows = worded(table_of({"spares": SPARES}, line(0.001)), use="compare", axis="spares", against="4")
     assert rows == [
-        ["0", "-0.400 percentage points", "resolved"],
-        ["8", "+0.400 percentage points", "resolved"],
-        ["16", "+1.20 percentage points", "resolved"],
+        ["0", "-0.400 percentage points", "clear"],
+        ["8", "+0.400 percentage points", "clear"],
+        ["16", "+1.20 percentage points", "clear"],
     ]
 
 
@@ -233,7 +233,10 @@ def test_what_is_not_resolved_says_how_many_more_replications_would() -> None:
     answer = ask(table, use="compare", axis="way")
     assert answer.data["lines"][0]["differences"]["b"]["replications_to_resolve"] == needed
     _, rows = worded(table, use="compare", axis="way")
-    assert [row[-1] for row in rows] == [f"about {needed} simulated runs would tell", "the same in every run"]
+    assert [row[-1] for row in rows] == [
+        f"too close to call (about {needed} replications needed)",
+        "the same in every run",
+    ]
 
 
 def test_a_difference_that_sampling_error_hides_is_told_without_it() -> None:
@@ -265,7 +268,58 @@ def test_a_trend_tells_from_where_to_where_and_the_largest_step() -> None:
     hill = table_of({"spares": SPARES}, lambda where: {"ettr": 0.9 - 0.001 * (where["spares"] - 8) ** 2 + NOISE})
     answer = ask(hill, use="trend", along="spares")
     assert answer.data["lines"][0]["course"] == "turns"
-    assert "the highest is 90.0 % (89.6 to 90.4) at 8 hot spares" in worded(hill, use="trend", along="spares")[0]
+    words, _ = worded(hill, use="trend", along="spares")
+    assert words.startswith(
+        "From 0 to 8 hot spares the useful share of the time (ETTR) rises by 6.40 percentage points"
+    )
+    assert words.endswith("from there to 16 it falls by 6.40 percentage points.")
+
+
+def test_a_trend_from_all_points_sees_what_its_ends_hide() -> None:
+    """Both ends are alike, and what happens between them is told."""
+    own = {0.0: 0.02, 4.0: -0.02, 8.0: 0.0, 16.0: 0.021}
+    table = table_of({"spares": SPARES}, lambda where: {"ettr": 0.8 + own[where["spares"]] + NOISE})
+    words, _ = worded(table, use="trend", along="spares")
+    assert "falls by 4 percentage points, from there to 16 it rises by 4.10 percentage points" in words
+
+
+WAYS = {"a": 0.0, "b": 0.0004, "c": 0.004}
+
+
+def test_what_is_too_small_to_matter_is_equal() -> None:
+    """A rival 0.04 points behind in every run is equal to the best, although it is clearly behind; 0.4 are not."""
+    table = table_of({"way": {"choices": ["a", "b", "c"]}}, lambda where: {"ettr": 0.9 - WAYS[where["way"]] + NOISE})
+    words, rows = worded(table, use="best")
+    assert words.endswith("; equal within 0.1 percentage points: “b”.")
+    assert [row[-1] for row in rows] == ["the best", "equal", "behind"]
+    assert worded(table, use="compare", axis="way")[0].endswith("is equal within 0.1 percentage points with way “b”.")
+
+
+def test_a_choice_is_compared_at_its_own_best() -> None:
+    """With repairs of 6 h no spares are best, with 2 d the most: what a repair is worth is the difference of these."""
+    table = table_of(
+        {"spares": SPARES, "repair": REPAIR},
+        lambda where: {"ettr": 0.9 + 0.001 * where["spares"] * (1 if where["repair"] > 86400 else -1) + NOISE},
+    )
+    (found,) = ask(table, use="compare", axis="repair", at_best=True).data["lines"]
+    assert [found["best_at"][label]["spares"] for label in ("6 h", "2 d")] == ["0", "16"]
+    assert found["differences"]["2 d"]["mean"] == pytest.approx(0.016)
+    words, _ = worded(table, use="compare", axis="repair", at_best=True)
+    assert words.startswith("Compared with repair time 6 h, each at its best hot spares, ")
+
+
+@cases(
+    ("question", "clauses"),
+    [
+        ("How many spares?", 1),
+        ("How often should it be saved, and what is a copy in memory worth?", 2),
+        ("Which strategy is best at 2,048 GPUs, and which at 131,072?", 2),
+        ("What is lost to queues and failures, and does the order of ranks matter?", 2),
+    ],
+)
+def test_a_question_has_clauses(question: str, clauses: int) -> None:
+    """A clause begins at an "and" before a word that asks; a list of nouns makes none."""
+    assert len(clauses_of(question)) == clauses
 
 
 def test_noise_is_not_told_as_a_turn() -> None:
@@ -722,7 +776,7 @@ def test_a_third_that_is_noisier_may_be_best_too() -> None:
     table = contest({"a": (0.03,) * 4, "b": (0.02,) * 4, "c": (0.01,) * 4}, noisy={"c": 0.12})
     answer = crossover(table)
     assert [stage["may_be_best"] for stage in answer.data["lines"][0]["best"]] == [["a", "c"]] * 4
-    assert words_of(table).startswith("“a” or “c” may have the highest useful share of the time (ETTR) from")
+    assert words_of(table).startswith("“a” or “c” has the highest useful share of the time (ETTR) (too close")
     assert answer.data["lines"][0]["crossings"] == []
     alone = ask(table, use="best", for_each=("gpus",)).data["groups"]
     assert [[rival["way"] for rival in group["may_be_best"]] for group in alone] == [["c"]] * 4
@@ -759,7 +813,7 @@ def test_a_lead_that_is_lost_to_nobody_for_sure_is_no_crossover() -> None:
     table = contest({"a": (0.04, 0.02, 0.01, 0.0), "b": (0.0, 0.0, 0.0, 0.0001)}, noisy={"b": 1e-3})
     answer = crossover(table)
     assert answer.data["lines"][0]["crossings"] == []
-    assert words_of(table).endswith("(not distinguished) at GPUs 8,000.")
+    assert words_of(table).endswith("“b” or “a” (too close to call) at GPUs 8,000.")
 
 
 def test_a_third_that_may_be_ahead_between_two_leaves_their_crossing_open() -> None:

@@ -329,9 +329,9 @@ def test_a_share_that_may_be_anything_is_not_resolved() -> None:
 
 
 def test_what_takes_a_great_many_runs_has_other_ways() -> None:
-    """A longer horizon, or a metric that scatters less, are named beside many runs."""
+    """A longer horizon is named next to many replications."""
     texts = ["".join(str(getattr(word, "text", word)) for word in more_runs(sourced(count))) for count in (40, 720)]
-    assert texts[0] == "about 40 simulated runs would tell"
+    assert texts[0] == "about 40 replications needed"
     assert "longer horizon" in texts[1]
 
 
@@ -372,7 +372,10 @@ def test_no_neighbour_of_an_optimum_is_better(tmp_path: Path) -> None:
         ("spares", "evaluated"),
     }
     first = next(line for line in format_optimum(content, width=400).splitlines() if "settings were evaluated" in line)
-    assert f"Only {len(content.trials)} of 126 settings were evaluated, all {len(content.neighbours)} beside" in first
+    assert (
+        f"Only {len(content.trials)} of 126 settings were evaluated, including the {len(content.neighbours)} neighbours"
+        in first
+    )
 
 
 def test_a_value_that_cannot_run_is_no_end_of_a_study(tmp_path: Path) -> None:

@@ -684,7 +684,7 @@ def test_fresh_failures_deny_what_was_noise(tmp_path: Path) -> None:
     assert found.confirmation.confirmed is False
     content, text = worded(found)
     assert against(content) == ["fresh failures deny the answer: p_finish_by >= 0.9 fails"]
-    assert "Fresh failures do not confirm the answer: p_finish_by >= 0.9 fails." in text
+    assert "Fresh failures do not confirm the answer: p_finish_by >= 0.9 fails (" in text
 
 
 @cases(
@@ -775,7 +775,7 @@ def test_the_document_has_no_answer_where_nothing_keeps_the_conditions(tmp_path:
     content, text = worded(found)
     assert content["answer"] is content["confirmation"] is None
     assert against(content) == ["nothing that was evaluated keeps the conditions"]
-    assert "the closest is 92 %" in text
+    assert "at least 95 %: 92 %" in text
 
 
 def test_progress_counts_on_to_what_is_expected() -> None:

@@ -144,14 +144,15 @@ def with_speed(content: Any, speed: float) -> None:
     }
 
 
-def test_gpu_years_follow_from_the_points_beside_them(folders: dict[str, Path], tmp_path: Path) -> None:
-    """The sentence that tells GPU-years leads with the points of time that make them; GPU-hours cost 2 USD each."""
+def test_a_comparison_has_one_metric_and_its_worth_in_a_driver(folders: dict[str, Path], tmp_path: Path) -> None:
+    """The answer and the picture have goodput alone; GPU-years follow from the points of time, at 2 USD a GPU-hour."""
     found = edited(folders["compare"], tmp_path / "time", lambda content: with_speed(content, 0.0))
-    amounts = "4.0 to 6.0 percentage points more of the time useful "
-    amounts += "(95.0 instead of 90.0 %; 1.6 to 2.4 percentage points of goodput)"
-    assert f"would make {amounts}: that is 4.5 to 6.7 GPU-years a year" in plain(found.answer)
-    values = [part.value for part in numbers(found.answer)]
-    assert values[6:8] == pytest.approx([112 * share for share in values[:2]])
+    amounts = "1.6 to 2.4 percentage points more than"
+    assert amounts in plain(found.answer)
+    assert amounts in present(found.picture).title
+    assert "4.5 to 6.7 GPU-years a year" in plain(found.drivers[0])
+    values = [part.value for part in numbers(found.drivers[0])]
+    assert values[:2] == pytest.approx([112 * share for share in (0.04, 0.06)])
     assert values[-1] == pytest.approx(0.05 * 112 * 365.2425 * 24 * 2, rel=1e-3)
 
 
@@ -163,8 +164,8 @@ def test_what_is_not_resolved_is_not_claimed(folders: dict[str, Path], tmp_path:
         other.update(mean=-0.001, ci95=[-0.003, 0.001], resolved=False, replications_to_resolve=77)
 
     answer = plain(edited(folders["compare"], tmp_path / "open", unresolved).answer)
-    assert "cannot be distinguished" in answer
-    assert "about 77 simulated runs" in answer
+    assert "too close to call" in answer
+    assert "about 77 replications" in answer
     assert "best" not in answer
 
 
@@ -235,7 +236,7 @@ def test_conditions_that_nothing_meets(folders: dict[str, Path], tmp_path: Path)
     found = edited(folders["optimize"], tmp_path / "unmet", unmet)
     assert (
         plain(found.answer)
-        == "No setting that was evaluated makes the useful share of the time (ETTR) at least 99.9 %."
+        == "None of the evaluated settings makes the useful share of the time (ETTR) at least 99.9 %."
     )
     closest = max(trial["aims"]["ettr"]["mean"] for trial in
                   json.loads((folders["optimize"] / "optimize.json").read_bytes())["trials"])  # fmt: skip

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ettrick import cli
 from ettrick.analysis.page.chapters.answer import CellRows
 from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
-from ettrick.analysis.page.chapters.study import drivers, edge, opening
+from ettrick.analysis.page.chapters.study import drivers, opening
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import FolderResults, ReportData, read_results
 from ettrick.analysis.page.sourced import RUN, SourcedEstimate, SourcedNumber, SourceDocument, between, bracket
@@ -164,7 +164,7 @@ def best(may_be_best: list[str], needed: int | None = 40, replications: int = 16
 def test_what_is_not_resolved_claims_no_lead() -> None:
     """Who may be as good is named, with how many runs would tell, and no lead is told."""
     text = plain(worded(document({"way": WAYS}, [0.92, 0.95], best(["cold"]))).answer)
-    assert "“cold” may be as good, about 40 simulated runs would tell" in text
+    assert "too close to call: “cold” (about 40 replications needed)" in text
     assert "more than" not in text
 
 
@@ -186,11 +186,12 @@ def test_points_of_a_thousand_gpus_are_gpu_years() -> None:
     content = document({"way": WAYS, "spares": SPARES}, [0.96, 0.92, 0.91, 0.93, 0.95, 0.94], crossover())
     text = plain(worded(content).answer)
     assert "at 8 hot spares, then “warm” from 16 to 24 hot spares, ahead by" in text
-    assert "ahead by 2.0 to 4.0 percentage points (20 to 40 GPU-years a year)" in text
+    assert "ahead by 2.0 to 4.0 percentage points with" in text
     assert text.endswith("the best changes at about 12 hot spares.")
+    assert "(20 to 40 GPU-years a year)" in str(present(worded(content).table).rows[-1])
     for gpus in (500, None):
         content["cells"][-1]["gpus"] = gpus
-        assert "GPU-years" not in plain(worded(content).answer)
+        assert "GPU-years" not in str(present(worded(content).table).rows[-1])
 
 
 def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None:
@@ -255,7 +256,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
 def test_points_that_cannot_run_are_told(folder: Path) -> None:
     """A quarter of the points has more spares than the cluster has room for: 4 of 16."""
     texts = [plain(words) for words in opening(ReportData(read_results(folder))).not_covered]
-    assert "4 of 16 points cannot run as they are stated and have no results." in texts
+    assert "4 of 16 points cannot run as stated and have no results." in texts
 
 
 def test_what_the_data_do_not_support_is_left_out(folder: Path) -> None:
@@ -290,9 +291,11 @@ def test_the_last_value_tried_is_told_as_such() -> None:
         group = {"at": {}, "best": {"spares": value}, "may_be_best": [], "replications": 16, "order": order}
         data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
         content = document({"spares": SPARES}, [0.9, 0.95, 0.93], {"use": "best", "data": data})
-        ((asked, found),) = answers_of(SourceDocument(RUN, sweep_of(content)))
-        texts = [plain(words) for words in edge(asked, found)]
-        assert texts == ([] if expected is None else [f"Nothing {expected} {value} hot spares was evaluated."])
+        ((_, found),) = answers_of(SourceDocument(RUN, sweep_of(content)))
+        texts = [plain(words) for words in found.caveats]
+        caveat = f"The best value, {value} hot spares, is the end of its range: nothing {expected} was evaluated."
+        assert texts == ([] if expected is None else [caveat])
+        assert (", the end of its range" in plain(found.answer)) == (expected is not None)
 
 
 def test_answers_that_say_the_same_are_told_once(folder: Path) -> None:
@@ -304,7 +307,10 @@ def test_answers_that_say_the_same_are_told_once(folder: Path) -> None:
     twin = answers_of(SourceDocument(RUN, sweep_of({**content, "answers": kept})))[1][1]
     assert twin.point not in found.drivers
     both = {**content, "answers": [content["answers"][0], kept[0]]}
-    assert answers_of(SourceDocument(RUN, sweep_of(both)))[1][1].point in screen(both, folder).drivers
+    second = answers_of(SourceDocument(RUN, sweep_of(both)))[1][1]
+    assert plain(second.answer) in plain(screen(both, folder).doubt), "it answers the second clause of the question"
+    one = {**both, "question": "What is best?"}
+    assert second.point in screen(one, folder).drivers
 
 
 def test_how_far_unknown_inputs_move_the_answer_is_told() -> None:
@@ -376,7 +382,7 @@ def test_what_drives_an_answer_is_what_time_goes_to() -> None:
         "The job spends 4 percentage points less of its time on starting the processes again and 1 more on redoing "
         "what failures undid with “warm” instead of “cold”."
     )
-    assert "With recovery “warm”, of the lost time most goes to waiting in the queue to start: 6 %." in texts
+    assert "With recovery “warm”, most of the lost time goes to waiting in the queue to start: 6 %." in texts
     assert not any("luck" in text.lower() for text in texts)
 
 
@@ -404,9 +410,11 @@ def test_what_is_open_begins_with_the_rates_as_stated() -> None:
     axes = {"rate": ("failure rate", RATES[1][1:]), "way": WAYS}
     content = document(axes, [0.97, 0.98, 0.94, 0.95], {"use": "best", "for_each": ["rate"], "data": data})
     text = plain(worded(content).answer)
-    assert text.startswith("With the stated failure rate, the highest useful share of the time (ETTR), 95.00 %")
-    assert text.index("“warm”") < text.index("“cold” may be as good")
-    assert text.endswith("with 0.25 times the failure rate the same or others may be best.")
+    assert text.startswith(
+        "With the stated failure rate, the mean useful share of the time (ETTR) is highest with “warm”"
+    )
+    assert text.index("“warm”") < text.index("too close to call: “cold”")
+    assert text.endswith("with 0.25 times the failure rate the same setting leads (too close to call).")
 
 
 def test_a_first_question_without_an_answer_is_told(folder: Path) -> None:

@@ -216,8 +216,8 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
     table = present(curves.answers_section(of_document(RUN, content))).items[0]
     assert isinstance(table, TableBlock)
     assert [(row[0], row[2], row[3]) for row in table.rows] == [
-        ("neighbour", "0", "may be the best"),
-        ("none", "2.0 percentage points [2.0, 3.0]", "may be the best"),
+        ("neighbour", "0", "too close to call"),
+        ("none", "2.0 percentage points [2.0, 3.0]", "too close to call"),
         ("own node", "10.0 percentage points [10.0, 11.0]", "behind"),
     ]
 
@@ -264,11 +264,11 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["variants"][second]["difference"][content["headline"]] = change
     assert present(compare.section(of_document(COMPARE, content))).title.startswith(
-        f"{second} has 2.0 percentage points"
+        f"{second} has the highest useful share of the time (ETTR): 1.0 to 3.0 percentage points more than {first}"
     )
     change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
     section = present(compare.section(of_document(COMPARE, content)))
-    assert "cannot be distinguished" in section.title
+    assert "too close to call" in section.title
     assert any("about 90 replications" in note for note in section.notes)
 
 
@@ -280,7 +280,7 @@ def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: di
     none = {"mean": 0.0, "ci95": [0.0, 0.0]}
     content["ranking"] |= {"behind": dict.fromkeys(names.values(), none), "may_be_best": list(names.values())}
     section = present(compare.section(of_document(COMPARE, content)))
-    assert section.title.startswith("a, b and c have the same ")
+    assert section.title.startswith("a, b and c are equally good: ")
     assert "recovery.use=" not in " ".join(texts(section))
 
 
@@ -393,7 +393,7 @@ def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str
         main=report_data.main,
     )
     worded = " ".join(map(plain, present(compare.bridge_section(fake)).text))
-    assert "not of the same size" in worded
+    assert "jobs of different sizes" in worded
     assert "GPU-hours [" not in worded
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,14 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.results.run import checksum
 from ettrick.analysis.study import load as looking
-from ettrick.analysis.study.load import LoadedStudy, against_metrics, find_study, first_look, load_study
+from ettrick.analysis.study.load import (
+    LoadedStudy,
+    against_metrics,
+    against_question,
+    find_study,
+    first_look,
+    load_study,
+)
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.folder import StudyFolder
 from ettrick.analysis.sweep.journal import Journal
@@ -147,7 +155,6 @@ def test_what_is_a_scenario_is_not_a_study(study: str) -> None:
         ("sweep", "quickstart", "is a scenario, not a study: use ettrick run"),
         ("optimize", "small.yaml", "is a scenario, not a study: use ettrick run"),
         ("run", "spares-and-repair", "is a study, not a scenario: use ettrick sweep"),
-        ("check", study, "is a study, not a scenario: use ettrick sweep"),
     ):
         result = report_sample.call(command, name)
         assert (result.exit_code, result.stderr) == (WRONG, f"{name}: {words}\n")
@@ -179,6 +186,18 @@ def test_a_metric_that_some_points_have_is_none_that_no_point_has(study: str) ->
         load_study(study, (vary.replace("yes: {cost: {gpu_hour: 2}}", "yes: {spares.hot: 1}"), metric))
     )
     assert "no point has a cost_per_token: prices are not known" in line
+
+
+def test_a_clause_without_an_answer_is_told(study: str) -> None:
+    """The line has the place and the clause; the study is valid, and with an entry for each clause nothing is told."""
+    path = Path(study)
+    path.write_text(path.read_text("utf-8") + "question: How often to save, and what is a spare worth?\n", "utf-8")
+    one, two = ("questions=[{use: best}]", "questions=[{use: best}, {use: best}]")
+    (line,) = against_question(load_study(study, (one,)))
+    assert re.search(r"tiny.yaml:\d+:\d+: question: no entry of `questions` answers 'what is a spare worth[?]'", line)
+    assert against_question(load_study(study, (two,))) == []
+    result = report_sample.call("check", study, "--set", one)
+    assert (result.exit_code, result.stderr) == (0, f"warning: {line}\n")
 
 
 # Files that a study names: outcomes are found by what was in them, wherever they lie, and never by their names.

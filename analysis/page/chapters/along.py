@@ -22,7 +22,6 @@ from ettrick.analysis.page.sourced import (
     ranged,
     sentence,
     whole,
-    worded,
 )
 from ettrick.sim.units import HOUR
 
@@ -68,8 +67,8 @@ def crossover_table(question: Asked[typed.CrossoverAnswer]) -> TableBlock:
     return question.table([*races[-1].at, along], rows, (
         Column("Best", lambda row: label_text(row[0].best), is_number=False),
         Column("Ahead of the second", lambda row: plain(_stage_lead(question, *row[1:]))
-               if len(row[0].may_be_best) == 1 else "not resolved"),
-        Column("May be as good", lambda row: ", ".join(
+               if len(row[0].may_be_best) == 1 else "too close to call"),
+        Column("Too close to call", lambda row: ", ".join(
             label_text(name) for name in row[0].may_be_best if name != row[0].best), is_number=False),
     ))  # fmt: skip
 
@@ -109,7 +108,7 @@ def _spans(race: typed.RaceSummary) -> list[_Span]:
 def _span_who(question: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
     axis, most = question.answer.between, MOST_NAMED + 1
     names = [question.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
-    who = either(names if len(names) == len(span.names) else [*names, ("others",)])
+    who = either(names if len(names) == len(span.names) else [*names, ("one of the others",)])
     return who if plain(names[0]).startswith("“") else question.with_name(axis, who)
 
 
@@ -117,14 +116,16 @@ def _course(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
     """Return who is best from where to where, by how much at the end, and where the best changes at last."""
     race = question.answer.lines[index]
     spans = _spans(race)
+    if len(spans) > 1 and all(len(span.names) > 1 for span in spans):
+        extent = question.extent(question.answer.along, race.best[0].value, race.best[-1].value)
+        start = f"which {question.title(question.answer.between)} has the {question.most} {question.what}"
+        return line(start, " is too close to call ", extent)
     parts: list[Words] = []
     for span in spans if len(spans) <= _MOST_SPANS else (spans[0], spans[-1]):
-        is_open = len(span.names) > 1
-        verb = " (not distinguished)" if is_open and parts else ""
-        if not parts:
-            verb = f" {'may have' if is_open else 'has'} the {question.most} {question.what}"
+        verb = "" if parts else f" has the {question.most} {question.what}"
+        verb += " (too close to call)" if len(span.names) > 1 else ""
         parts.append(line("then " if parts else "", _span_who(question, span), verb, " ", _from_to(question, span)))
-    lead = _stage_lead(question, index, len(race.best) - 1) if len(spans[-1].names) == 1 else ()
+    lead = _stage_lead(question, index, len(race.best) - 1, briefly=True) if len(spans[-1].names) == 1 else ()
     end = question.named(question.answer.along, race.best[-1].value)
     ahead = line(", ahead by ", lead, " with ", end) if lead else ()
     at = _handover_place(question, index) if len(spans) > 1 else ()
@@ -150,7 +151,7 @@ def _handover_place(question: Asked[typed.CrossoverAnswer], index: int) -> Words
     return line("about ", question.with_name(question.answer.along, (about,)))
 
 
-def _stage_lead(question: Asked[typed.CrossoverAnswer], index: int, position: int) -> Words:
+def _stage_lead(question: Asked[typed.CrossoverAnswer], index: int, position: int, *, briefly: bool = False) -> Words:
     """Return by how much the best is ahead of the second at a value, in GPU-years too; empty without a second."""
     race, keys = question.answer.lines[index], ("lines", index, "best", position)
     lead = question.difference(*keys, "ahead_of_second")
@@ -158,7 +159,7 @@ def _stage_lead(question: Asked[typed.CrossoverAnswer], index: int, position: in
         return ()
     at = {**race.at, question.answer.along: race.best[position].value}
     cells = [question.cell({**at, question.answer.between: name}) for name in race.best[position].order[:2]]
-    years = question.gpu_years(lead, *cells) if len(cells) == 2 else ()
+    years = question.gpu_years(lead, *cells) if len(cells) == 2 and not briefly else ()
     return line(question.apart(lead, question.at(*keys, "mean")), years)
 
 
@@ -168,9 +169,9 @@ def _in_short(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
     highest = f" the {question.most} {question.what}"
     if at and len(spans) > 1 and len(spans[-1].names) == 1:
         return line("beyond ", at, " ", last, " has", highest)
-    verb = " has" if len(spans) == 1 and len(spans[0].names) == 1 else " may have"
     rest = line(", ", last, " ", _from_to(question, spans[-1])) if len(spans) > 1 else ()
-    return line(first, verb, highest, " ", _from_to(question, spans[0]), rest)
+    doubt = " (too close to call)" if any(len(span.names) > 1 for span in spans) else ""
+    return line(first, " has", highest, " ", _from_to(question, spans[0]), rest, doubt)
 
 
 # ----------------------------------------
@@ -278,9 +279,7 @@ def _rate_short(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
         return ("any evaluated rate" if need.holds else "no evaluated rate",)
     is_higher, times = _times(question, need)
     if is_higher:
-        mtti = question.at(*need.keys, "mtti_s")
-        hours = () if mtti is None else (" (MTTI ", number(mtti, time_form(mtti.value)), ")")
-        return line("MTBF ", times, " as high", hours)
+        return line("MTBF ", times, " as high")
     return line("up to " if need.holds else "from ", times, " the rate")
 
 
@@ -367,7 +366,7 @@ def _amount(question: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bo
     straight = (" (about ", about, " on a straight line)") if len(question.answer.lines) == 1 else ()
     if not question.is_counted(along):
         start = f"{question.title(along)} must be " if is_first else ""
-        return line(start, "at most something " if need.holds else "at least something ", span, straight)
+        return line(start, "at most a value " if need.holds else "at least a value ", span, straight)
     named = question.with_name(along, span) if is_first else span
     return line("it takes " if is_first else "", "at most " if need.holds else "", named, straight)
 
@@ -380,8 +379,8 @@ def _need_span(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
         return _counted_span(question, need, first, last)
     low, high = (question.value(along, points[end or 0].value) for end in (first, last))
     if last is None:
-        return line("more than ", question.value(along, points[-1].value) if first is None else low)
-    return line("less than ", high) if first is None else line("between ", low, " and ", high)
+        return line("above ", question.value(along, points[-1].value) if first is None else low)
+    return line("below ", high) if first is None else line("between ", low, " and ", high)
 
 
 def _counted_span(question: Asked[typed.ThresholdAnswer], need: _Need, first: int | None, last: int | None) -> Words:
@@ -452,10 +451,10 @@ def _unsure(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     if ends is None:
         return ()
     is_unknown = question.answer.over == "parameters" and points[holding[-1]].band90 is not None
-    why = "with what is not known exactly" if is_unknown else "with so few simulated runs"
+    why = "with uncertain inputs" if is_unknown else "with so few replications"
     where = question.named(question.answer.along, points[holding[-1]].value)
     return line(
-        "; ", why, " that is not resolved at any evaluated value (", ranged(*ends, question.form), " at ", where, ")"
+        "; ", why, " no evaluated value is clear of the bound (", ranged(*ends, question.form), " at ", where, ")"
     )
 
 
@@ -554,12 +553,13 @@ def _central(question: Asked[typed.ThresholdAnswer], level: float) -> Words:
 def _draws_text(question: Asked[Any], shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
     titles = [(str(axis.title),) for axis in question.document.axes.values() if axis.unknown]
-    start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
+    verb = " is" if len(titles) == 1 else " are"
+    start = line(listed(titles), verb, " uncertain; each run has its own failures and one ")
     of_draws = ("draw of them",) if draws is None else ("of ", number(draws, COUNT), " draws of them")
     statement = sentence(start, *of_draws)
     values = [question.rows.by_draw(setting.cell, IN_TIME) for setting in shown]
     errors = [_NORMAL * statistics.stdev(means) / math.sqrt(len(means)) for means in values if len(means) > 1]
-    few = ("With so few draws such shares are known to a few percentage points only.",)
+    few = ("With so few draws these shares are certain to a few percentage points only.",)
     return statement if draws is None or max(errors, default=0.0) < _CLOSE else joined([statement, few])
 
 
@@ -621,21 +621,52 @@ def trend(question: Asked[typed.TrendAnswer]) -> AnswerText | None:
     start = line(question.extent(along, largest.whole.start, largest.whole.end), " ", question.subject, " ")
     resolved = [change for change in changes if change.whole.difference.resolved or not changes[1:]]
     texts = [_trend_change(question, change) for change in resolved]
-    texts = texts or [("does not change by more than sampling error, whatever the other values are",)]
-    mostly = _mostly(question, largest)
+    texts = texts or [("shows no clear change, whatever the other values are",)]
+    legs, mostly = _legs(question, largest), _mostly(question, largest)
+    if legs:
+        return AnswerText(sentence(legs), legs, *_ends(question, largest))
     return AnswerText(
-        sentence(*brief(line(start, texts[0]), texts[1:], line(mostly, _turn(question, largest)), before=" and ")),
+        sentence(*brief(line(start, texts[0]), texts[1:], mostly, before=" and ")),
         line(start, texts[0], mostly),
-        question.cell({**largest.line.at, along: largest.whole.end}),
-        question.cell({**largest.line.at, along: largest.whole.start}),
+        *_ends(question, largest),
     )
+
+
+def _ends(question: Asked[typed.TrendAnswer], change: _Change) -> tuple[int | None, int | None]:
+    """Return the last and the first cell of a line; of one that turns, the cell where it does and the last one."""
+    labels = (change.line.turn, change.whole.end) if change.line.turn else (change.whole.end, change.whole.start)
+    last, first = (question.cell({**change.line.at, question.answer.along: label}) for label in labels)
+    return last, first
+
+
+def _legs(question: Asked[typed.TrendAnswer], change: _Change) -> Words:
+    """Return the change up to where a line turns and the change from there; empty if it does not turn.
+
+    A turn that is not clear, or too small to matter, is left out where the change from end to end is clear.
+    """
+    legs, along = change.line.legs, question.answer.along
+    position, parts, are_clear = question.answer.lines.index(change.line), [], []
+    for index, leg in enumerate(legs):
+        size = question.difference("lines", position, "legs", index, "difference")
+        place = [point.value for point in change.line.points].index(leg.start)
+        base = question.at("lines", position, "points", place, "mean")
+        if size is None:
+            return ()
+        is_small = question.are_equal(None if base is None else base.value, size.interval, size.mean.value)
+        are_clear.append(leg.difference.resolved and not is_small)
+        parts.append(question.moved(size, base) if are_clear[-1] else ("shows no clear change",))
+    if not legs or (change.whole.difference.resolved and not all(are_clear)):
+        return ()
+    where = line(" with ", question.where(change.line.at)) if change.line.at else ""
+    start = line(question.extent(along, legs[0].start, legs[0].end), " ", question.subject, " ", parts[0])
+    return line(start, ", from there to ", question.value(along, legs[1].end), " it ", parts[1], where)
 
 
 def _trend_change(question: Asked[typed.TrendAnswer], change: _Change) -> Words:
     where = line(" with ", question.where(change.line.at)) if change.line.at else ""
     if not change.whole.difference.resolved:
         is_equal = not change.change.mean.value
-        return line("stays the same in every run" if is_equal else "does not change by more than sampling error", where)
+        return line("stays the same in every run" if is_equal else "shows no clear change", where)
     return line(question.moved(change.change, change.base), where)
 
 
@@ -649,19 +680,7 @@ def _mostly(question: Asked[typed.TrendAnswer], change: _Change) -> Words:
     return line(", mostly from ", ends[0], " to ", ends[1])
 
 
-def _turn(question: Asked[typed.TrendAnswer], change: _Change) -> Words:
-    """Return where the metric is best on the way; empty where that is at an end."""
-    points, along = change.line.points, question.answer.along
-    best = max(points, key=lambda point: (-1 if question.is_lowest else 1) * point.mean)
-    if change.line.course != "turns" or best in (points[0], points[-1]):
-        return ()
-    mean = question.mean(question.cell({**change.line.at, along: best.value}))
-    if mean is None:
-        return ()
-    return line("; the ", question.most, " is ", worded(mean, question.form), " at ", question.named(along, best.value))
-
-
-_COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}
+_COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is clear"}
 
 
 def trend_table(question: Asked[typed.TrendAnswer]) -> TableBlock:
@@ -672,7 +691,7 @@ def trend_table(question: Asked[typed.TrendAnswer]) -> TableBlock:
         return f"{form.plain(point.mean)} at {label_text(point.value)}"
 
     def change(step: typed.TrendStep) -> str:
-        return f"{question.change_text(step.difference)}{'' if step.difference.resolved else ', not resolved'}"
+        return f"{question.change_text(step.difference)}{'' if step.difference.resolved else ', not clear'}"
 
     def largest(course: typed.TrendLine) -> str:
         steps = [step for step in course.steps if step.difference.resolved]

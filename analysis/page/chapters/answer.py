@@ -21,11 +21,12 @@ from ettrick.analysis.amounts import (
     people_form,
     time_form,
 )
+from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import axes_of, bar, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
 from ettrick.analysis.page.charts.data import ChartAxis, FrontChart, FrontPoint, Intervals
-from ettrick.analysis.page.first_screen import more_runs
+from ettrick.analysis.page.first_screen import equal_within, more_runs
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, grid, plain
 from ettrick.analysis.page.sourced import (
@@ -33,7 +34,6 @@ from ettrick.analysis.page.sourced import (
     SourcedNumber,
     SourceDocument,
     apart,
-    either,
     line,
     listed,
     number,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Column, TableBlock, Words
     from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
     from ettrick.analysis.results.studies import SweepDocument
+    from ettrick.analysis.statistics.estimates import Interval
 
     FloatArray = npt.NDArray[np.float64]
     Draw = Callable[[str], Figure | None]
@@ -69,12 +70,12 @@ class AnswerText(NamedTuple):
 
     answer: Words  # a sentence for who decides
     title: Words  # the same in short: what the picture says
-    # cell, rival: the combination that it comes down to, and the one to hold it against; ``None`` where there is no
-    # such
+    # cell, rival: the best combination and the one to compare it with; ``None`` where there is none
     cell: int | None = None
     rival: int | None = None
     band: Words = ()  # how far what is not known exactly moves it; empty where the answer does not tell
     doubt: Words = ()  # how sure it is, where that is not stated as of others; empty elsewhere
+    caveats: tuple[Words, ...] = ()  # what limits it, such as a best value at the end of its range
     picture: Draw = lambda _: None  # what draws it, given its title; ``None`` where there is nothing to show
     table: TableBlock | None = None  # all combinations, where the sentence leaves some out or says less of them
 
@@ -109,8 +110,8 @@ _ASKED = {
     "crossover": "Where the best changes:",
     "pareto": "Trade-off of",
     "sensitivity": "What moves",
-    "threshold": "What is needed of",
-    "trend": "Course of",
+    "threshold": "What it takes for",
+    "trend": "Trend of",
 }
 
 
@@ -126,8 +127,9 @@ def asked_text(question: AnsweredQuestion[Any]) -> str:
     names = [[content[key]] if isinstance(content[key], str) else content[key] for key, _ in ways]
     parts = [f"{word} {' and '.join(map(question.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
     what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [question.metric]))
-    over = ["with unknown inputs"] if content.get("over") == "parameters" else []
-    return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part)
+    over = ["with uncertain inputs"] if content.get("over") == "parameters" else []
+    at_best = ", each at its best" if content.get("at_best") else ""
+    return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part) + at_best
 
 
 MOST_ROWS = 60  # cells that the table has at most
@@ -374,15 +376,16 @@ class AnsweredQuestion(Generic[_Data]):
         names = [name for name in self.varying if name in labels and (not axes or name in axes)]
         return listed([self.named(name, labels[name]) for name in names])
 
-    def some(self, places: Sequence[Mapping[str, str]], *axes: str) -> Words:
-        """Return combinations of which one holds; the name of an axis is said once, and names do without it."""
+    def some(self, places: Sequence[Mapping[str, str]], *axes: str, last: str = " or ") -> Words:
+        """Return combinations as a list; the name of an axis is said once, and names do without it."""
         names = [name for name in self.varying if (name in axes if axes else name in places[0])]
         most = _MOST_OR if len(names) == 1 else _MOST_OR // 2
         rest: list[Words] = [("others",)] if len(places) > most else []
         if len(names) != 1:
-            return either([*(self.where(labels, *names) for labels in places[:most]), *rest])
+            return listed([*(self.where(labels, *names) for labels in places[:most]), *rest], last)
         values = [*(self.value(names[0], labels[names[0]]) for labels in places[:most]), *rest]
-        return either(values) if plain(values[0]).startswith("“") else self.with_name(names[0], either(values))
+        words = listed(values, last)
+        return words if plain(values[0]).startswith("“") else self.with_name(names[0], words)
 
     def short(self, places: Sequence[Mapping[str, str]], *axes: str) -> str:
         """Return the same for a row or a legend, without quotes."""
@@ -409,11 +412,21 @@ class AnsweredQuestion(Generic[_Data]):
         return (" (", *span(size, GPU_YEARS), " a year)")
 
     def more_runs(self, *keys: str | int) -> Words:
-        """Return how many runs would tell what is not resolved."""
+        """Return how many replications would decide what is too close to call."""
         have, needed = self.at(*keys, "replications"), self.at(*keys, "replications_to_resolve")
         if have is not None and have.value < _FEWEST_FIRM:
-            return ("more simulated runs or a longer horizon would tell",)
+            return ("more replications or a longer horizon needed",)
         return more_runs(needed)
+
+    def are_equal(self, mean: float | None, interval: Interval | None, difference: float = 0.0) -> bool:
+        """Return whether a difference of the metric from a mean is too small to matter."""
+        tie = self.document.tie
+        return Ties(tie.points, tie.part).are_equal(self.metric, mean, interval, difference)
+
+    @property
+    def equal(self) -> Words:
+        """The difference within which values are called equal, as the end of a clause."""
+        return equal_within(self.places, self.metric)
 
     def table(
         self, axes: Sequence[str], rows: Sequence[tuple[Mapping[str, str], _Row]], columns: Iterable[Column[_Row]]
@@ -438,7 +451,7 @@ class AnsweredQuestion(Generic[_Data]):
 
 KEY = "the-answer"
 _MOST_BARS = 14
-_MEANING = "Bars and bands around a mean are its 95 % confidence interval."
+_MEANING = "Bars and bands show the 95 % confidence interval of each mean."
 
 
 class IntervalRow(NamedTuple):
@@ -524,8 +537,8 @@ def _aim_text(question: AnsweredQuestion[Any], cell: int, aim: str) -> str:
 _STANDINGS = {"front": "on the front", "perhaps": "perhaps"}
 
 _FRONT = (
-    "On the front: no other combination is better in everything, by 95 % intervals of paired differences that hold "
-    "together. Perhaps: these intervals do not tell."
+    "On the front: no other combination is better in everything, by joint 95 % intervals of paired differences. "
+    "Perhaps: too close to call."
 )
 
 

@@ -105,7 +105,10 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
 
 def sentences_of(content: SweepDocument) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
-    sentences = {question.position: [plain(text.answer)] for question, text in answers_of(SourceDocument(RUN, content))}
+    sentences = {
+        question.position: [plain(words) for words in (text.answer, *text.caveats)]
+        for question, text in answers_of(SourceDocument(RUN, content))
+    }
     return [sentences.get(index, answer.sentences) for index, answer in enumerate(content.answers)]
 
 
@@ -179,7 +182,7 @@ def _metric_columns(
 
 def _chosen_rows(content: SweepDocument, cells: Sequence[CellSummary]) -> tuple[Sequence[CellSummary], str]:
     """Return the cells of the table: all in order of the study, or the best; and what to know of that."""
-    note = "In brackets the 95 % confidence interval of the mean: what more replications would make smaller."
+    note = "In brackets the 95 % confidence interval of the mean, which more replications make narrower."
     if len(cells) <= MOST_ROWS:
         return cells, note
     metric = content.metrics[0]
@@ -207,16 +210,17 @@ def _notes(content: SweepDocument) -> Iterator[str]:
         yield f"{span} replications of each combination, on the same failures; seed {content.seed}."
     if any(summary_of(cell, content.metrics[0]).std for cell in content.cells):
         yield (
-            "One run: the run-to-run variability, which no replication makes smaller; 5 % to 95 % of runs, or ± one "
-            "standard deviation where there are too few for that."
+            "One run: the run-to-run variability, which more replications do not reduce; 5 % to 95 % of runs, or ± one "
+            "standard deviation where there are too few runs for that."
         )
     yield from (capital(text) for text in itertools.chain(content.at_equal_lines, content.notes))
 
 
 # ----------------------------------------
-# Which combination is best, and which others may be as good.
+# Which combination is best, which others are equal to it, and which are too close to call.
 
 _MOST_PARTS = 6  # rivals that a row of a table names
+_FEWEST_VALUES = 3  # values from which on an axis has a course that might go on beyond its end
 
 
 def _best(question: Asked[typed.BestAnswer]) -> AnswerText | None:
@@ -231,7 +235,25 @@ def _best(question: Asked[typed.BestAnswer]) -> AnswerText | None:
         title,
         question.cell(group.best or {}),
         next((question.cell(entry.at) for entry in group.order[1:]), None),
+        caveats=_beyond(question, group),
     )
+
+
+def _beyond(question: Asked[typed.BestAnswer], group: typed.RankedGroup) -> tuple[Words, ...]:
+    """Return that the best value is the last one evaluated, so that better ones may lie beyond; empty elsewhere."""
+    texts, best = [], group.best or {}
+    for name in _inner(question):
+        axis, label = question.axis(name), best.get(name, "")
+        is_open = any(rival[name] != label for rival in group.may_be_best)
+        # An axis of fewer values has no course that might go on.
+        if axis is None or is_open or not axis.is_numeric or len(axis.labels) < _FEWEST_VALUES:
+            continue
+        ends = [value for value, _ in axis.values]
+        if label in (ends[0], ends[-1]):
+            word = "below" if label == ends[0] else "above"
+            at = question.named(name, label)
+            texts.append(sentence("the best value, ", at, f", is the end of its range: nothing {word} was evaluated"))
+    return tuple(texts)
 
 
 def _for_each(question: Asked[typed.BestAnswer]) -> list[str]:
@@ -256,22 +278,39 @@ def _leading_group(question: Asked[typed.BestAnswer]) -> int | None:
 
 def _best_words(question: Asked[typed.BestAnswer], index: int) -> tuple[Words, Words]:
     """Return what is best in a group, and the same in short."""
-    group, group_axes, inner = question.answer.groups[index], _for_each(question), _inner(question)
+    group, group_axes = question.answer.groups[index], _for_each(question)
     where = line("with ", question.where(group.at, *group_axes), ", ") if group_axes else ()
-    mean, who = worded(_group_mean(question, index), question.form), _winner(question, group)
+    mean = worded(_group_mean(question, index), question.form)
     if _is_tie(group):
         title = line(where, "all settings have the same ", question.what)
         return line(title, " in every run: ", mean), title
-    highest = f"the {question.most} {question.what}"
-    start = line(where, highest, ", ", mean, ", comes with ", who)
-    rivals = group.may_be_best
-    if not rivals:
-        return line(start, () if group_axes else _lead(question, index)), line(where, who, " has ", highest)
-    end = line(" may be as good, ", question.more_runs("groups", index))
-    names = question.some(rivals, *inner) if len(rivals) <= MOST_NAMED else ()
-    if not names or len(plain(line(start, "; ", names, end)).split()) > WORDS:
-        names = ("another one",) if len(rivals) == 1 else ("others",)
-    return line(start, "; ", names, end), line(where, who, " or ", names, " may have ", highest)
+    equal, close = _equal(question, group), _close(question, group)
+    subject = question.subject if not close else f"the mean {question.what}"
+    end = ", the end of its range" if _beyond(question, group) else ""
+    start = line(where, subject, f" is {question.most} with ", _winner(question, group), end)
+    if not equal and not close:
+        return line(start, ": ", mean, () if group_axes else _lead(question, index)), start
+    close_words: Words = ("too close to call",)
+    needed: Words = line(" (", question.more_runs("groups", index), ")") if close else ()
+    kinds = ((question.equal, equal, ()), (close_words, close, needed))
+    parts = [line(what, ": ", question.some(rivals, *_inner(question), last=" and "), more)
+             for what, rivals, more in kinds if rivals]  # fmt: skip
+    words = line(start, ": ", mean, "; ", listed(parts, "; "))
+    if len(equal) + len(close) > 2 * MOST_NAMED or len(plain(words).split()) > WORDS:
+        words = line(start, ": ", mean, "; others are ", line(close_words, needed) if close else question.equal)
+    return words, line(start, "; others are too close to call" if close else "")
+
+
+def _equal(question: Asked[typed.BestAnswer], group: typed.RankedGroup) -> list[Mapping[str, str]]:
+    """Return the settings that differ from the best of a group by less than what matters."""
+    mean = group.order[0].mean
+    return [entry.at for entry in group.order[1:] if question.are_equal(mean, entry.behind_ci95, entry.behind)]
+
+
+def _close(question: Asked[typed.BestAnswer], group: typed.RankedGroup) -> list[Mapping[str, str]]:
+    """Return the settings that may be better than the best of a group, without those that are equal to it."""
+    equal = _equal(question, group)
+    return [rival for rival in group.may_be_best if rival not in equal]
 
 
 def _winner(question: Asked[typed.BestAnswer], group: typed.RankedGroup) -> Words:
@@ -285,13 +324,13 @@ def _other_groups(question: Asked[typed.BestAnswer], leader: int) -> list[Words]
     alike: dict[tuple[str, bool], list[typed.RankedGroup]] = {}
     for index, group in enumerate(groups):
         if group.best and index != leader:
-            alike.setdefault((names[index], bool(group.may_be_best)), []).append(group)
+            alike.setdefault((names[index], bool(_close(question, group))), []).append(group)
     texts = []
-    for (name, is_open), members in alike.items():
-        winner = ("the same",) if name == names[leader] else _winner(question, members[0])
-        where = question.some([group.at for group in members], *_for_each(question))
-        verdict = line(winner, " or others may be best") if is_open else line("it is ", winner)
-        texts.append(line("with ", where, " ", verdict))
+    for (name, is_close), members in alike.items():
+        winner = ("the same setting",) if name == names[leader] else _winner(question, members[0])
+        where = question.some([group.at for group in members], *_for_each(question), last=" and ")
+        verdict = " leads (too close to call)" if is_close else " is best"
+        texts.append(line("with ", where, " ", winner, verdict))
     return texts
 
 
@@ -316,11 +355,11 @@ def _lead(question: Asked[typed.BestAnswer], index: int) -> Words:
         return ()
     second = question.some([group.order[1].at], *(name for name in question.varying if name not in group.at))
     if not behind.value:
-        return line("; ", second, " comes to the same in every run")
+        return line("; ", second, " gives the same in every run")
     distance = SourcedEstimate(behind, *(question.ends(*keys, "behind_ci95") or ()))
     years = question.gpu_years(distance, *(question.cell(entry.at) for entry in group.order[:2]))
     size = question.apart(distance, question.at(*keys, "mean"))
-    return line(": ", size, years, " less than " if question.is_lowest else " more than ", second)
+    return line(", ", size, years, " less than " if question.is_lowest else " more than ", second)
 
 
 def _best_table(question: Asked[typed.BestAnswer]) -> TableBlock | None:
@@ -339,25 +378,28 @@ def _best_table(question: Asked[typed.BestAnswer]) -> TableBlock | None:
         Column(metric, lambda entry: question.text(question.mean(question.cell(entry.at)))),
         Column("Behind the best, 95 % together", lambda entry: "0" if entry is group.order[0] else shown.distance(
             entry.behind, entry.behind_ci95)),
-        Column("How sure", lambda entry: _standing(group, entry), is_number=False),
+        Column("How sure", lambda entry: _standing(question, group, entry), is_number=False),
     ))  # fmt: skip
 
 
 def _rivals_text(question: Asked[typed.BestAnswer], index: int) -> str:
-    """Return what may be as good as the best of a group, or how far that is ahead."""
-    rivals = question.answer.groups[index].may_be_best[:_MOST_PARTS]
-    names = [plain(question.some([rival], *_inner(question))) for rival in rivals]
-    return f"may be as good: {', '.join(names)}" if names else plain(_lead(question, index)).lstrip(":; ")
+    """Return what is too close to the best of a group, or equal to it, or else how far that is ahead."""
+    group = question.answer.groups[index]
+    texts = []
+    for what, rivals in (("too close to call", _close(question, group)), ("equal", _equal(question, group))):
+        names = [plain(question.some([rival], *_inner(question))) for rival in rivals[:_MOST_PARTS]]
+        texts += [f"{what}: {', '.join(names)}"] if names else []
+    return "; ".join(texts) or plain(_lead(question, index)).lstrip(",; ")
 
 
-def _standing(group: typed.RankedGroup, entry: typed.RankedCell) -> str:
-    """Return how sure it is that a cell is the best of its group, or is not."""
-    is_first = entry is group.order[0]
+def _standing(question: Asked[typed.BestAnswer], group: typed.RankedGroup, entry: typed.RankedCell) -> str:
+    """Return whether a cell is the best of its group, equal to it, too close to call, or behind."""
+    is_first, close = entry is group.order[0], _close(question, group)
     if not is_first and not entry.behind and not any(entry.behind_ci95 or ()):
         return "the same in every run"
-    if entry.at in group.may_be_best or (is_first and group.may_be_best):
-        return "may be the best"
-    return "the best" if is_first else "behind"
+    if entry.at in close or (is_first and close):
+        return "too close to call"
+    return "the best" if is_first else "equal" if entry.at in _equal(question, group) else "behind"
 
 
 def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
@@ -365,12 +407,10 @@ def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
     if group_axes and len(inner) == 1 and question.is_numeric(inner[0]):
         return curves(question, inner[0], between=group_axes[0] if len(group_axes) == 1 else "")
     group = question.answer.groups[_leading_group(question) or 0]
-    rivals = {question.cell(labels) for labels in group.may_be_best}
     rows = []
-    for index, entry in enumerate(group.order):
-        cell = question.cell(entry.at)
-        may_be_best = bool(rivals) and (not index or cell in rivals)
-        note = "" if _is_tie(group) else "may be best" if may_be_best else "" if index else "best"
+    for entry in group.order:
+        cell, standing = question.cell(entry.at), _standing(question, group, entry)
+        note = "" if _is_tie(group) or standing == "behind" else standing.removeprefix("the ")
         rows += [] if cell is None else [IntervalRow(question.short([entry.at], *inner), cell, note)]
     return intervals(question, rows)
 
@@ -388,8 +428,14 @@ class _ValueChange(NamedTuple):
     change: SourcedEstimate
 
 
+def _compared_cell(question: Asked[typed.CompareAnswer], compared: typed.ComparedLine, label: str) -> int | None:
+    """Return the cell of a value of the axis, at the same values of the other axes or at its own best ones."""
+    at = compared.best_at.get(label)
+    return question.cell({**compared.at, question.answer.axis: label} if at is None else at)
+
+
 def _changes(question: Asked[typed.CompareAnswer]) -> list[_ValueChange]:
-    """Return what is known of the changes, the largest first, those that are resolved alone if there are any."""
+    """Return the known changes, the largest first, and only the clear ones if there are any."""
     changes = [
         _ValueChange(index, label, difference, change)
         for index, compared in enumerate(question.answer.lines)
@@ -406,14 +452,16 @@ def _compare(question: Asked[typed.CompareAnswer]) -> AnswerText | None:
     if not changes:
         return None
     axis, lines = question.answer.axis, question.answer.lines
-    against, at = lines[0].against, lines[changes[0].position].at
-    start = line("compared with ", question.named(axis, against), ", ", question.subject, " ")
+    against, compared = lines[0].against, lines[changes[0].position]
+    titles = [question.title(name) for name in question.varying if name != axis]
+    at_best = f", each at its best {' and '.join(titles)}" if compared.best_at and titles else ""
+    start = line("compared with ", question.named(axis, against), at_best, ", ", question.subject, " ")
     texts = [_changed(question, change) for change in changes]
     return AnswerText(
         sentence(*brief(line(start, texts[0]), texts[1:], before=" and ")),
         line(start, texts[0]),
-        question.cell({**at, axis: changes[0].label}),
-        question.cell({**at, axis: against}),
+        _compared_cell(question, compared, changes[0].label),
+        _compared_cell(question, compared, against),
     )
 
 
@@ -423,17 +471,19 @@ def _changed(question: Asked[typed.CompareAnswer], change: _ValueChange) -> Word
     where = line(" with ", question.where({**fixed, axis: change.label}))
     if not mean:
         return line("is the same in every run", where)
+    cells = [_compared_cell(question, compared, label) for label in (compared.against, change.label)]
+    base = question.mean(cells[0])
+    if question.are_equal(None if base is None else base.mean.value, change.change.interval, mean):
+        return line("is ", question.equal, where)
     if not change.difference.resolved:
         more = question.more_runs("lines", change.position, "differences", change.label)
-        return line("cannot be distinguished", where, " (", more, ")")
-    cells = [question.cell({**compared.at, axis: label}) for label in (compared.against, change.label)]
-    base = question.mean(cells[0])
+        return line("is too close to call", where, " (", more, ")")
     return line(question.moved(change.change, base and base.mean), question.gpu_years(change.change, *cells), where)
 
 
 def _compare_table(question: Asked[typed.CompareAnswer]) -> TableBlock | None:
     axis, lines = question.answer.axis, question.answer.lines
-    rows = [({**compared.at, axis: label}, (index, label))
+    rows = [({**compared.at, axis: label, **compared.best_at.get(label, {})}, (index, label))
             for index, compared in enumerate(lines) for label in compared.differences]  # fmt: skip
     other_axes = [name for name in question.varying if name != axis]
     return None if len(rows) < 2 else question.table([*other_axes, axis], rows, (
@@ -449,15 +499,15 @@ def _doubt(question: Asked[typed.CompareAnswer], index: int, label: str) -> str:
     compared = question.answer.lines[index]
     change = compared.differences[label]
     if change is None:
-        cell = question.cell({**compared.at, question.answer.axis: label})
+        cell = _compared_cell(question, compared, label)
         return "not run" if cell is None else missing_text(question.document.cells[cell], question.metric)
     if change.resolved:
-        return "resolved"
+        return "clear"
     if (controlled := by_controls(change)) is not None:
-        return f"without the sampling error of failures {question.change_text(controlled)}"
+        return f"clear without the sampling error of failures: {question.change_text(controlled)}"
     if not change.mean and not any(change.ci95 or ()):
         return "the same in every run"
-    return plain(question.more_runs("lines", index, "differences", label))
+    return f"too close to call ({plain(question.more_runs('lines', index, 'differences', label))})"
 
 
 def _compare_picture(question: Asked[typed.CompareAnswer]) -> Draw:
@@ -490,11 +540,15 @@ def _pareto(question: Asked[typed.ParetoAnswer]) -> AnswerText | None:
     names = [question.title(name) if name in axes else f"the {metric_words(name).removeprefix('the ')}"
              for name in (*question.answer.metrics, *axes)]  # fmt: skip
     goals = listed([(name,) for name in names])
-    ends = [order[0], order[-1]] if len(order) > 1 else order
+    ends = [*order[:1], *order[1:][-1:]]
     best = [question.some([entry.at]) for entry in ends]
     means = [[worded(mean, question.form_of(name)) for name in question.answer.metrics
               if (mean := question.mean(question.cell(entry.at), name))] for entry in ends]  # fmt: skip
     texts = [line(name, " with ", listed(reached)) for name, reached in zip(best, means, strict=True)]
+    if len(order) == 1:
+        title = line(goals, " are each best with ", best[0])
+        doubt = "; others are too close to call" if question.answer.may_be_too else ""
+        return AnswerText(sentence(title, ": ", listed(means[0]), doubt), title, question.cell(order[0].at))
     start = line("in ", goals, " at once, no other setting beats ")
     source = f"{question.places.file}#/answers/{question.position}/data/front/*?"
     count = SourcedNumber(float(len(question.answer.front)), (source,)) - 2.0
@@ -559,7 +613,7 @@ def _move(question: Asked[Any], axis: str, index: int, move: typed.MoveAnswer) -
     if not change.mean.value:
         return line(where, "is the same in every run")
     if not move.difference.resolved:
-        return line(where, "changes by no more than sampling error")
+        return line(where, "does not change clearly")
     return line(where, question.moved(change, question.at("center")))
 
 
@@ -585,11 +639,9 @@ def _indices(question: Asked[Any], axes: Sequence[typed.IndexAnswer]) -> AnswerT
     if not texts:
         return None
     title = line(shares[0][0], " moves ", question.subject, " most")
-    answer = sentence(
-        "what makes most of the differences in ", question.subject, " is ", listed(texts), " of the variance"
-    )
+    answer = sentence("most of the differences in ", question.subject, " come from ", listed(texts), " of the variance")
     if is_wide(shares[0][1].interval):
-        title = line("which axis moves ", question.subject, " most is not resolved: more samples would tell")
+        title = line("which axis moves ", question.subject, " most is too close to call (more samples needed)")
         answer = sentence(title)
     return AnswerText(answer, title, 0)
 
@@ -605,7 +657,7 @@ def _sensitivity_table(question: Asked[typed.SensitivityAnswer]) -> TableBlock |
         ]  # fmt: skip
         return grid(asked_text(question), ("Axis", "Value", change), rows, (0, 1))
     rows = [
-        [capital(title), "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
+        [capital(title), "too close" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
         for title, share in (_shares(question, answer.axes) if isinstance(answer, typed.SobolAnswer) else ())
     ]
     return grid(asked_text(question), ("Axis", "Share of the variance, with interactions"), rows)

@@ -1,4 +1,4 @@
-"""A comparison: which variant is best, by how much, how sure that is, and which buckets of time make the change."""
+"""A comparison: which variant is best, by how much, how certain that is, and which buckets of time change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
     PERCENT,
-    POINTS,
     capital,
     cell_forms,
     hours_of,
@@ -28,6 +27,7 @@ from ettrick.analysis.amounts import (
     text_or_dash,
 )
 from ettrick.analysis.contest.compare import by_value
+from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, rows_of
 from ettrick.analysis.page.account import requested_share
 from ettrick.analysis.page.cells import axes_of, bar, by_controls, gap_bar, mean_of, summary_of
@@ -35,8 +35,8 @@ from ettrick.analysis.page.charts.data import Intervals, Waterfall, WaterfallSte
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated, variability
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, metric_words
-from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
-from ettrick.analysis.page.sourced import COMPARE, SourceDocument, number, span, worded
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, plain, table_of
+from ettrick.analysis.page.sourced import COMPARE, SourceDocument, line, number, span, worded
 from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.analysis.statistics.differences import MANY, difference, difference_of
 from ettrick.analysis.statistics.intervals import unseen
@@ -94,8 +94,17 @@ class _Contest:
     @property
     def rival(self) -> str:
         """The best variant other than the first one."""
-        best, *rest = self.document.order
-        return rest[0] if best == self.first else best
+        return next(name for name in (*self.document.order, *self.document.variants) if name != self.first)
+
+    @property
+    def most(self) -> str:
+        """The direction of the best."""
+        return "lowest" if lower_is_better(self.metric) else "highest"
+
+    @property
+    def way(self) -> str:
+        """The direction in which the best is ahead of another."""
+        return "less" if lower_is_better(self.metric) else "more"
 
     def difference(self, name: str, metric: str = "") -> SourcedEstimate | None:
         return self.places.estimate("variants", name, "difference", metric or self.metric, interval="ci95")
@@ -108,13 +117,6 @@ class _Contest:
     def amount(self, size: SourcedEstimate, step: NumberFormat | None = None) -> Words:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
         return span(size, step or points_form(self.form))
-
-    def of_metric(self, between: str = "to") -> str:
-        """Return of what a difference is, as it stands behind it."""
-        if self.metric.startswith(("tokens", "cost", "steps")):
-            return ""
-        is_share = self.form.step == "percentage points" and self.metric not in WITH_SPEED
-        return f" {between if is_share else 'of'} {metric_words(self.metric)}"
 
     def gpus(self, best: str) -> SourcedNumber | None:
         """Return the GPUs of the one job, where it is as large in both variants."""
@@ -155,51 +157,59 @@ def _answer(contest: _Contest) -> Words:
         return (f"Which is better is not known: {document.unranked_because}.",)
     if document.ranking is not None and len(document.ranking.may_be_best) > 1:
         return _several(contest, document.ranking)
-    best, first, rival = document.order[0], contest.first, contest.rival
-    change = contest.difference(rival)
+    change = contest.difference(contest.rival)
     if change is None:
-        return (f"By how much {labels[rival]} differs from {labels[first]} is not known: one of them has no value of "
-                f"{metric_words(contest.metric)}.",)  # fmt: skip
-    if not contest.is_resolved(rival):
-        return _unresolved(contest, rival, change)
-    size = contest.amount(change.changed(lambda amount: abs(amount)))
-    better, worse = ("save", "cost") if lower_is_better(contest.metric) else ("add", "lose")
-    if best == first:
-        start = f"Staying with {labels[first]} is best: switching to {labels[rival]}, the next, would {worse} "
-        return (start, *size, contest.of_metric(), ".")
-    gain = _useful_time(contest, best)
-    amount = _as_time(contest, best, gain, change) if gain is not None and contest.metric in WITH_SPEED else ()
-    amount = amount or (f"{better} ", *size, contest.of_metric())
-    more = () if gain is None else (*_in_gpu_years(contest, best, gain), *_in_money(contest, best, gain))
-    return (f"Switching from {labels[first]} to {labels[best]} would ", *amount, *more, ".")
+        pair = f"{labels[contest.rival]} differs from {labels[contest.first]}"
+        return (f"By how much {pair} is not known: one of them has no {metric_words(contest.metric)}.",)
+    if document.ranking is None and not contest.is_resolved(contest.rival):
+        return _unresolved(contest, contest.rival, change)
+    return (*_leads(contest), ".")
+
+
+def _leads(contest: _Contest, *, briefly: bool = False) -> Words:
+    """Return which variant is best in the headline metric, by how much against the first, and against the next."""
+    best, labels = contest.document.order[0], contest.labels
+    start = f"{labels[best]} has the {contest.most} {metric_words(contest.metric).removeprefix('the ')}: "
+    behind = [] if best == contest.first else [(contest.first, contest.difference(best))]
+    if contest.document.ranking is not None:
+        second = contest.document.order[1]
+        gap = contest.places.estimate("ranking", "behind", second, interval="ci95")
+        behind += [(second, gap)] if second != contest.first else []
+    elif best == contest.first:
+        behind = [(contest.rival, contest.difference(contest.rival))]
+    parts = [line(*contest.amount(size.changed(abs)), f" {contest.way} than {labels[name]}")
+             for name, size in behind if size is not None]  # fmt: skip
+    return line(start, joined(parts[:1] if briefly else parts, " and ")) if parts else (start.removesuffix(": "),)
 
 
 def _several(contest: _Contest, ranking: RankingSummary) -> Words:
     labels = [contest.labels[name] for name in ranking.may_be_best]
     names = f"{', '.join(labels[:-1])} or {labels[-1]}"
-    if len(labels) > _MOST_NAMES:
-        names = f"{', '.join(labels[: _MOST_NAMES - 1])} and others"
     if all(_is_equal(ranking.behind[name]) for name in ranking.may_be_best):
-        return (f"{names} are equally good: they come to the same in every simulated run.",)
+        ahead = ", and better than all others" if len(labels) < len(contest.labels) else ""
+        return (f"{listed(labels)} are equally good{ahead}: they give the same in every replication.",)
     needed = contest.places.at("ranking", "replications_to_resolve")
-    start = f"{labels[0]} has the best mean, and {listed(labels[1 : _MOST_NAMES + 1])} may be better; "
-    return (start, *more_runs(needed), " which.")
+    if len(labels) > _MOST_NAMES:
+        names = f"{', '.join(labels[: _MOST_NAMES - 1])} or one of the others"
+    what = metric_words(contest.metric).removeprefix("the ")
+    return (f"Which has the {contest.most} {what} is too close to call: {names} (", *more_runs(needed), ").")
 
 
 def _unresolved(contest: _Contest, rival: str, change: SourcedEstimate) -> Words:
-    pair, runs = f"{contest.labels[contest.first]} and {contest.labels[rival]}", contest.places.stated("replications")
+    pair, runs = f"{contest.labels[rival]} and {contest.labels[contest.first]}", contest.places.stated("replications")
     if change.low is None or change.high is None:
-        return (f"{pair} are equally good: they come to the same in all ", number(runs, COUNT), " simulated runs.")
+        return (f"{pair} are equally good: they give the same in all ", number(runs, COUNT), " replications.")
+    size, what = line("they differ by ", *contest.amount(change)), metric_words(contest.metric)
+    if Ties().are_equal(
+        contest.metric, mean_of(contest.document.variants[contest.first], contest.metric), change.interval
+    ):
+        return line(f"{pair} are equal in {what}: ", size, ".")
     needed = contest.places.at("variants", rival, "difference", contest.metric, "replications_to_resolve")
-    start = f" simulated runs: {contest.labels[rival]} differs by "
-    return (
-        f"{pair} cannot be distinguished in ", number(runs, COUNT), start, *contest.amount(change),
-        f"{contest.of_metric('in')}, where zero is no difference; ", *more_runs(needed), " them apart.",
-    )  # fmt: skip
+    return line(f"{pair} are too close to call in {what}: ", size, " (", more_runs(needed), ").")
 
 
 def _useful_time(contest: _Contest, best: str) -> SourcedEstimate | None:
-    """Return the gain in useful time [-]; ``None`` where this alone does not make the variant better.
+    """Return the gain in useful time [-]; ``None`` where only this does not make the variant better.
 
     That is where sizes of jobs differ, where a step has another speed, or where the gain is in something else.
     """
@@ -212,23 +222,15 @@ def _useful_time(contest: _Contest, best: str) -> SourcedEstimate | None:
     return gain if contest.is_resolved(best, "ettr") and gain.mean.value > 0 else None
 
 
-def _as_time(contest: _Contest, best: str, gain: SourcedEstimate, change: SourcedEstimate) -> Words:
-    """Return the gain in useful time, which GPU-years follow from, with the goodput that it makes."""
-    after, before = (contest.places.estimate("variants", name, "metrics", "ettr") for name in (best, contest.first))
-    if after is None or before is None:
-        return ()
-    shares = (number(after.mean, PERCENT, after.interval, ""), " instead of ",
-              number(before.mean, PERCENT, before.interval))  # fmt: skip
-    both = (" (", *shares, "; ", *contest.amount(change), contest.of_metric(), ")")
-    return ("make ", *contest.amount(gain, POINTS), " more of the time useful", *both)
-
-
-def _in_gpu_years(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
-    gpus = contest.gpus(best)
-    if gpus is None:
+def _worth(contest: _Contest, best: str) -> Words:
+    """Return the gain over the first variant in GPU-years of kept training, and in money where prices are stated."""
+    gain, gpus = _useful_time(contest, best), contest.gpus(best)
+    if gain is None or gpus is None:
         return ()
     years = contest.amount(gain.changed(lambda share: share * gpus), GPU_YEARS)
-    return (": that is ", *years, " a year more of training that lasts, on ", number(gpus, COUNT), " GPUs")
+    start = f"{contest.labels[best]} instead of {contest.labels[contest.first]} yields "
+    more = line(start, *years, " a year more of kept training on ", number(gpus, COUNT), " GPUs")
+    return line(more, *_in_money(contest, best, gain), ".")
 
 
 def _in_money(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
@@ -248,7 +250,7 @@ def _in_money(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
     amount = gain.changed(lambda share: share * gpus * YEAR * (cost / owned))
     form = money_form(amount.mean.value, contest.currency)
     worth = number(amount.mean, form, amount.interval)
-    return (", worth ", worth, " a year at what a GPU-hour of the cluster costs now")
+    return (", worth ", worth, " a year at the current price of a GPU-hour")
 
 
 def _doubt(contest: _Contest, focus: ReplayedScenario | None) -> Words:
@@ -261,10 +263,10 @@ def _doubt(contest: _Contest, focus: ReplayedScenario | None) -> Words:
     ranges = "."
     if any(change is not None and change.interval is not None for change in changes):
         ranges = "; the ranges are 95 % confidence intervals."
-    noise = f" simulated runs, so that the noise that they have in common cancels{ranges}"
-    parts.append(("All variants meet the same failures in the same ", number(runs, COUNT), noise))
+    noise = f" replications, so the noise that they share cancels{ranges}"
+    parts.append(("All variants face the same failures in the same ", number(runs, COUNT), noise))
     if document.precise is False:
-        parts.append(("The precision that was asked for was not reached.",))
+        parts.append(("The requested precision was not reached.",))
     if document.order and document.unranked_because:
         parts.append((f"{capital(document.unranked_because)}.",))
     if document.at_equal is not None:
@@ -276,25 +278,15 @@ def _doubt(contest: _Contest, focus: ReplayedScenario | None) -> Words:
 def _drivers(contest: _Contest) -> Iterator[Words]:
     best, labels, places = contest.document.order[0], contest.labels, contest.places
     rival = contest.document.order[1] if best == contest.first else contest.first
+    yield _worth(contest, best)
     yield _where_time_is_found(contest, rival, best)
     before, after = (places.estimate("variants", name, "metrics", "ettr") for name in (rival, best))
     if before is not None and after is not None and contest.metric != "ettr" and _useful_time(contest, best) is None:
         first, second = worded(after, PERCENT), worded(before, PERCENT)
         shares = (*first, f" with {labels[best]}, ", *second, f" with {labels[rival]}.")
         yield ("The share of the time that becomes training (ETTR) is ", *shares)
-    yield _second_best(contest, best)
     yield _interruptions(contest, best, rival)
     yield variability(places, "variants", best, "metrics", contest.metric, form=contest.form)
-
-
-def _second_best(contest: _Contest, best: str) -> Words:
-    """Return which variant is next behind the best of several, beyond chance."""
-    for name in contest.document.order[1:] if contest.document.ranking is not None else ():
-        gap = contest.places.estimate("ranking", "behind", name, interval="ci95")
-        if gap is not None and name != contest.first and gap.low is not None and gap.low.value > 0:
-            behind = f"{contest.of_metric()} behind {contest.labels[best]}."
-            return (f"{contest.labels[name]} is ", *contest.amount(gap), behind)
-    return ()
 
 
 def _interruptions(contest: _Contest, best: str, rival: str) -> Words:
@@ -323,7 +315,7 @@ def _glance(contest: _Contest) -> Figure | None:
     document, first = contest.document, contest.labels[contest.first]
     ranking = document.ranking
     sure = contest.is_resolved(contest.rival) if ranking is None else len(ranking.may_be_best) == 1
-    title = f"{contest.labels[document.order[0]]} is best" if sure else "No variant is best beyond chance"
+    title = plain(_leads(contest, briefly=True)) if sure else "Which variant is best is too close to call"
     metric, rows = contest.shown, []
     for name in document.order:
         change = contest.document.variants[name].difference.get(metric.metric)
@@ -331,9 +323,7 @@ def _glance(contest: _Contest) -> Figure | None:
             rows.append(gap_bar(contest.labels[name], metric, change, difference_note(change, document.replications)))
     chart = Intervals(title, f"{metric.step} of {metric_words(contest.metric)}", tuple(rows), (0.0, f"as {first}"))
     alt = f"Differences to {first} with their 95 % intervals. {title}."
-    caption = (
-        "Dots are means, bars the 95 % intervals of differences on the same failures; resolved ones leave out zero."
-    )
+    caption = "Dots are means, bars the 95 % intervals of differences on the same failures; clear ones leave out zero."
     return Figure("at-a-glance", chart, alt, caption) if rows else None
 
 
@@ -467,38 +457,10 @@ def _other_keys(document: CompareDocument, names: Mapping[str, str]) -> list[tup
 
 
 def _title(contest: _Contest) -> str:
-    document, metric, labels = contest.document, contest.shown, contest.labels
-    order, ranking, name = [labels[name] for name in document.order], document.ranking, metric.name
-    if len(labels) == 1:
-        return f"{next(iter(labels.values()))} is the only variant that can run"
-    if not order:
-        return f"{number_of(len(labels), 'variant')} beside each other, without a rank"
-    if ranking is not None:
-        ahead = [labels[name] for name in ranking.may_be_best]
-        if len(ahead) > 1:
-            if len(ahead) == len(labels) and all(map(_is_equal, ranking.behind.values())):
-                return f"{listed(ahead)} have the same {name}, in every run"
-            return f"{order[0]} has the best mean {name}; {_may_be_better(contest, ranking)}"
-        second = ranking.behind[document.order[1]]
-        return f"{order[0]} has the best {name}, {metric.distance(second.mean, second.ci95)} ahead of {order[1]}"
-    rival = next(name for name in document.variants if name != document.first)
-    change, ours, theirs = document.variants[rival].difference.get(metric.metric), labels[rival], labels[document.first]
-    if change is None:
-        return f"{order[0]} has the best {name}"
-    if _is_equal(change):
-        return f"{ours} and {theirs} have the same {name}, in every run"
-    if not change.resolved:
-        return f"{ours} and {theirs} cannot be distinguished in {name}: {metric.change(change)}"
-    more = "more" if change.mean > 0 else "less"
-    return f"{ours} has {metric.distance(change.mean, change.ci95)} {more} {name} than {theirs}"
-
-
-def _may_be_better(contest: _Contest, ranking: RankingSummary) -> str:
-    """Return who may be better than the first although the mean is behind, and by how much it is."""
-    names = [name for name in ranking.behind if name in ranking.may_be_best][1:]
-    far = [f"{contest.labels[name]} ({contest.shown.distance(ranking.behind[name].mean, None)} behind)"
-           for name in names]  # fmt: skip
-    return f"whether {listed(far)} {'is' if len(far) == 1 else 'are'} truly behind is not resolved"
+    document, labels = contest.document, contest.labels
+    if len(labels) > 1 and not document.order:
+        return f"{number_of(len(labels), 'variant')}, not ranked"
+    return plain(_answer(contest)).removesuffix(".")
 
 
 def _is_equal(change: DifferenceSummary | Shortfall) -> bool:
@@ -519,15 +481,15 @@ def _notes(contest: _Contest) -> Iterator[str]:
         needed = ranking.replications_to_resolve
         more = 0 if needed is None else max(needed - document.replications, 1)
         runs = f"about {more:,} more replication{'s' * (more > 1)}" if more else f"more than {MANY:,} replications"
-        yield f"which of {listed([labels[name] for name in ranking.may_be_best])} is best would take {runs}"
+        yield f"to decide which of {listed([labels[name] for name in ranking.may_be_best])} is best takes {runs}"
     for name, variant in document.variants.items():
         change = variant.difference.get(document.headline)
         if change is not None and not change.resolved:
             yield f"{labels[name]} against {first}, {difference_note(change, document.replications)}"
             if (controlled := by_controls(change)) is not None:
-                yield f"with control variates it is resolved: {metric.change(controlled)}"
+                yield f"with control variates the difference is clear: {metric.change(controlled)}"
     yield from _of_variants(contest)
-    yield "a replication has the same failures in all variants: the noise that they have in common cancels"
+    yield "all variants face the same failures, so shared noise cancels"
 
 
 def _on_stores(contest: _Contest) -> Iterator[str]:
@@ -552,17 +514,17 @@ def _of_variants(contest: _Contest) -> Iterator[str]:
 
 
 def difference_note(change: DifferenceSummary, replications: int) -> str:
-    """Return how sure a difference is: resolved, or what it would take."""
+    """Return how sure a difference is: clear, or how many replications would decide it."""
     if change.exact:
         return "exact: nothing is random"
     if change.resolved:
-        return "resolved"
+        return "clear"
     if _is_constant(change):
         how, most = "the same" if change.mean == 0 else "as much", percent_text(unseen(replications), 1)
-        return f"{how} in every run; what is in fewer than {most} of all may not have been met"
+        return f"{how} in every run; events in fewer than {most} of all runs may not have occurred"
     needed = change.replications_to_resolve
-    count = f"about {needed:,} replications, not {replications}," if needed else f"more than {MANY:,} replications"
-    return f"not resolved: {count} would tell"
+    count = f"about {needed:,} replications needed, not {replications}" if needed else f"more than {MANY:,} needed"
+    return f"too close to call ({count})"
 
 
 def _means(contest: _Contest) -> Figure | None:
@@ -578,21 +540,21 @@ def _means(contest: _Contest) -> Figure | None:
     ends_of_order = ", ".join(dict.fromkeys((means[0], means[-1])))
     title = f"{capital(metric.name)} of {number_of(len(rows), 'variant')}: {ends_of_order}"
     alt = f"Means with 95 % intervals: {'; '.join(f'{name} {text}' for name, text in texts.items())}."
-    caption = "The failures are the same in all rows: differences are known better than these intervals suggest."
+    caption = "The failures are the same in all rows, so differences are clearer than these intervals suggest."
     return Figure("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
 
 
 def _behind(contest: _Contest, ranking: RankingSummary) -> Figure:
     ahead, labels, metric, rows = ranking.may_be_best, contest.labels, contest.shown, []
     for name, shortfall in ranking.behind.items():
-        note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
+        note = ("too close to call" if len(ahead) > 1 else "the best") if name in ahead else "behind"
         rows.append(gap_bar(labels[name], metric, shortfall, note))
     title = f"{labels[ahead[0]]} is ahead of all others, with 95 % confidence"
     if len(ahead) > 1:
-        title = f"{listed([labels[name] for name in ahead])} may be the best"
+        title = f"{listed([labels[name] for name in ahead])} are too close to call"
     needed = ranking.replications_to_resolve
-    caption = "These intervals hold together with 95 %, whichever variant is truly the best."
-    caption += "" if needed is None else f" About {needed:,} replications would tell."
+    caption = "These intervals hold jointly with 95 %, whichever variant is truly the best."
+    caption += "" if needed is None else f" About {needed:,} replications are needed to decide."
     chart = Intervals(title, metric.step, tuple(rows), (0.0, "the best"))
     alt = f"Behind the best in {metric.name}: {'; '.join(f'{row.name} {row.note}' for row in rows)}."
     return Figure("comparison-behind", chart, alt, caption)
@@ -613,8 +575,8 @@ def _metrics(contest: _Contest) -> TableBlock:
             row.append((metric.worded(variant.metrics.get(name)) or "not known") + change)
         rows.append(row)
     note = (
-        "The mean of each metric with its 95 % interval; behind the semicolon the difference to the first variant, "
-        "where it is resolved."
+        "The mean of each metric with its 95 % interval; after the semicolon the difference to the first variant, "
+        "where it is clear."
     )
     return grid("All metrics of all variants", ["Metric", *contest.labels.values()], rows, note=note)
 
@@ -772,16 +734,16 @@ def _on_bridge(
     text += f"{PERCENT.change(bridge.gain, _ends(bridge.whole))} of ETTR"
     text += "" if hours is None else f", which is {_yearly(bridge.gain, bridge.whole, hours)} of training in a year"
     if bridge.whole is not None and not bridge.whole.resolved:
-        text += f"; with {count} replications this is not resolved"
+        text += f"; with {count} replications this is too close to call"
     yield f"{text}."
     if documented is not None and count < wanted:
         over_all = PERCENT.change(documented.mean, _ends(documented))
-        yield f"Over all {wanted:,} replications it is {over_all}, which is what decides."
+        yield f"Over all {wanted:,} replications it is {over_all}, which decides."
     if hours is None:
-        yield "The jobs of the two are not of the same size: the change is given in points, not in GPU-hours."
+        yield "The two have jobs of different sizes, so the change is in points, not in GPU-hours."
     if speeds is not None:
         yield (
-            "This is about time alone. While they train, the two do not use their GPUs equally well: "
+            "This compares only time. While they train, the two do not use their GPUs equally well: "
             f"{PERCENT.plain(speeds[0])} of the peak with {first}, {PERCENT.plain(speeds[1])} with {second}."
         )
 
@@ -844,7 +806,7 @@ def title_of(
     """Return what the bridge says; all replications together decide whether there is a difference."""
     before, after = names
     if not bridge.steps:
-        return f"Time is spent alike with {after} and with {before}"
+        return f"Time is spent in the same way with {after} and with {before}"
     whole = documented or bridge.whole
     gain, ends = bridge.gain if documented is None else documented.mean, _ends(whole)
     if (
@@ -859,7 +821,7 @@ def title_of(
         )
     if whole is not None and not whole.resolved:
         change = PERCENT.change(gain, ends)
-        return f"ETTR with {after} and with {before} cannot be distinguished{place}: {change} of ETTR"
+        return f"ETTR with {after} and with {before} is too close to call{place}: {change} of ETTR"
     # Mostly is more than half of all steps in the direction of the change.
     sign = 1.0 if gain >= 0 else -1.0
     main = max(bridge.steps, key=lambda step: sign * step.gain)

@@ -1,4 +1,4 @@
-"""A fleet of jobs: what the cluster did over time, and what jobs of each size waited for, reached and lost."""
+"""A fleet of jobs: the cluster over time, and the waits, goodput and losses of jobs of each size."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def opening(report_data: ReportData) -> FirstScreen:
     places = SourceDocument("run.json", document)
     goodput = places.stated_estimate("metrics", "cluster_goodput")
     occupancy = places.estimate("metrics", "occupancy")
-    what = " become work of jobs that lasts" if document.per_service else " become work that lasts"
+    what = " become kept work of jobs" if document.per_service else " become kept work"
     answer: Words = ("Of every hundred GPU-hours of the cluster, ", *worded(goodput, OF_HUNDRED), what)
     if occupancy is not None:
         who = "jobs and services hold" if document.per_service else "jobs hold"
@@ -342,9 +342,12 @@ def by_size_section(report_data: ReportData) -> Section | None:
     waits = {name: group for name, group in sizes.items() if group.metrics["wait_first"].mean is not None}
     title = "Waits have no mean: the queue grows without end"
     if waits:
-        longest = max(waits, key=lambda name: waits[name].metrics["wait_first"].mean or 0.0)
-        most = waits[longest].metrics["wait_first"].mean or 0.0
-        title = f"Jobs of {number_of(int(longest), 'GPU')} wait longest, {time_text(most)}"
+        extreme = _Extreme.of(waits, "wait_first")
+        amount = time_text(extreme.mean)
+        if not extreme.is_one:
+            form = time_form(extreme.mean)
+            amount = f"about {float(f'{extreme.mean / form.size:.1g}'):g} {form.unit}"
+        title = f"{extreme.who} wait {'' if extreme.is_all else 'longest, '}{amount}"
     items = (
         _waits_by_size(waits, title, table) if waits else table,
         _reached_by_size(sizes, "ettr" if waits else "ettr_no_queue"),
@@ -355,8 +358,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
         ends(fleet),
     )
     notes = (
-        "A mean over jobs is mostly one of small jobs: by GPU-time the large ones count, and both are in the tables of "
-        "the run.",
+        "A mean over jobs mostly reflects small jobs, a mean by GPU-time large ones; the tables of the run show both.",
         f"Bounded slowdown: {METRICS['bounded_slowdown'].definition}.",
     )
     return Section("waits-by-size", title, (), tuple(item for item in items if item is not None), notes)
@@ -375,10 +377,38 @@ def _reached_by_size(sizes: Mapping[str, GroupSummary], metric: str) -> Figure |
     bars = tuple(_bar(name, group.metrics[metric], 0.01) for name, group in sizes.items() if group.metrics[metric].mean)
     if not bars:
         return None
-    lowest = min(bars, key=lambda bar: bar.values[0] or 0.0)
-    title = f"Jobs of {lowest.name} keep least of their time, {lowest.values[0]:.3g} %"
+    extreme = _Extreme.of({name: sizes[name] for name in sizes if sizes[name].metrics[metric].mean}, metric, sign=-1)
+    about = f"{100 * extreme.mean:.3g} %" if extreme.is_one else f"about {100 * extreme.mean:.0f} %"
+    has = "an ETTR of" if extreme.is_all else "the lowest ETTR,"
+    title = f"{extreme.who} have {has} {about}"
     chart = Bars(title, "%", (METRICS[metric].short,), bars)
     return Figure("ettr-by-size", chart, f"Bars of {METRICS[metric].label} by size of the job. {title}.")
+
+
+class _Extreme(NamedTuple):
+    """The sizes of jobs with the highest, or lowest, mean of a metric: all that its interval does not set apart."""
+
+    who: str  # the jobs of these sizes, as the subject of a sentence
+    mean: float
+    is_one: bool
+    is_all: bool
+
+    @classmethod
+    def of(cls, groups: Mapping[str, GroupSummary], metric: str, *, sign: int = 1) -> _Extreme:
+        """Return the sizes whose intervals overlap with that of the extreme mean, and the mean of all of them."""
+        order = list(groups)
+        means = [groups[name].metrics[metric].mean or 0.0 for name in order]
+        spans = [
+            groups[name].metrics[metric].mean_ci95 or (mean, mean) for name, mean in zip(order, means, strict=True)
+        ]
+        low, high = spans[max(range(len(order)), key=lambda place: sign * means[place])]
+        places = [place for place, (least, most) in enumerate(spans) if most >= low and least <= high]
+        sizes = [f"{int(order[place]):,}" for place in places]
+        is_range = len(places) > 2 and places[-1] - places[0] == len(places) - 1
+        text = f"{sizes[0]} to {sizes[-1]}" if is_range else listed(sizes)
+        who = f"Jobs of {text} GPU{'' if sizes == ['1'] else 's'}"
+        mean, is_all = sum(means[place] for place in places) / len(places), len(places) == len(order) > 1
+        return cls("Jobs of all sizes" if is_all else who, mean, len(places) == 1, is_all)
 
 
 def _bar(name: str, summary: MetricSummary, size: float) -> Bar:
@@ -426,7 +456,7 @@ def _stops_by_size(stops: Sequence[StopsSummary], sizes: Mapping[str, GroupSumma
             rows.append(Bar(number_of(int(name), "GPU"), tuple(count / exposure for count in counts)))
     second = sum(row.stops for row in stops if row.via == "preemption" and row.cause not in _FIRST_ORDER)
     every = sum(row.stops for row in stops if row.via == "preemption")
-    title = f"{percent_text(second / every, 0)} of preemptions were begun by a failure elsewhere"
+    title = f"Failures elsewhere triggered {percent_text(second / every, 0)} of preemptions"
     chart = Bars(title, "stops in 1,000 GPU-hours", _WAYS, tuple(rows))
     return Figure("stops-by-size", chart, f"Bars of stops by size of the stopped job and by who stopped it. {title}.")
 
@@ -489,8 +519,8 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
         f"{PERCENT.value(mean)} with {fleet.name}" for fleet in fleets
         if (mean := fleet.document.metrics["occupancy"].mean) is not None
     ])  # fmt: skip
-    most = max(fleets, key=lambda fleet: sum(window.queued_gpus for window in fleet.fleet.windows))
-    titles = f"Jobs hold {shares} of the GPUs in working order", f"The queue is longest with {most.name}"
+    queues = listed([f"{_mean_queue(fleet.fleet):,.3g} with {fleet.name}" for fleet in fleets])
+    titles = f"Jobs hold {shares} of the GPUs in working order", f"Waiting jobs ask for {queues} GPUs on average"
     items: list[Figure | TableBlock] = []
     quantities = (
         ("occupancy-over-time", "allocated", "GPUs of jobs"),
@@ -504,6 +534,10 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
     if isinstance(first.document, RunDocument):  # a comparison has a table of all metrics
         items.append(_delivered_beside(fleets))
     return Section("the-cluster-over-time", titles[0], (), tuple(items))
+
+
+def _mean_queue(fleet: FleetSummary) -> float:
+    return sum(window.queued_gpus for window in fleet.windows) / max(len(fleet.windows), 1)
 
 
 def _delivered_beside(fleets: Sequence[_Fleet]) -> TableBlock:
@@ -535,7 +569,7 @@ def _lost_beside(fleets: Sequence[_Fleet]) -> Figure:
     bars = tuple(Bar(capital(name), tuple(100 * share for share in shares[name])) for name in lost[:_MOST_BARS])
     apart = max(lost, key=lambda name: max(shares[name]) - min(shares[name]))
     texts = [f"{100 * share:.2g} % with {name}" for share, name in zip(shares[apart], names, strict=True)]
-    title = f"What differs most is GPU-time {apart}, {listed(texts)}"
+    title = f"GPU-time {apart} differs most: {listed(texts)}"
     rows = [(capital(name), *map(percent_text, shares[name])) for name in order]
     chart = Bars(title, "% of all GPU-time", names, bars)
     return Figure("every-gpu-hour", chart, f"Bars of GPU-time that was not productive. {title}.",
@@ -592,7 +626,7 @@ def _largest_change(fleets: Sequence[_Fleet], metric: str, slices: Mapping[int, 
     changes = ((size, row.name, row.difference.get(name)) for size, name in slices.items() for row in fleets[1:])
     resolved = [(size, name, change) for size, name, change in changes if change is not None and change.resolved]
     if not resolved:
-        return f"{capital(label)} differs at no size by more than chance"
+        return f"{capital(label)} does not differ clearly at any size"
     size, name, change = max(resolved, key=lambda row: abs(row[2].mean))
     way = "less" if change.mean < 0 else "more"
     start = f"With {name} instead of {fleets[0].name}, {label} of jobs of {number_of(size, 'GPU')} is "

@@ -1,4 +1,4 @@
-"""The optimum of a study: what was evaluated, which setting is best, and what fresh failures say of it."""
+"""The optimum of a study: the evaluated settings, the best of them, and its check on fresh failures."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import ChosenAxis, bar, cell_mean, mean_of, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import series_of
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Intervals
-from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated
+from ettrick.analysis.page.first_screen import equal_within, first_screen, more_runs, not_covered, stated
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, lists, table_of
-from ettrick.analysis.page.sourced import OPTIMIZE, SourcedNumber, SourceDocument, line, number, sentence, span, worded
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, lists, plain, table_of
+from ettrick.analysis.page.sourced import OPTIMIZE, SourceDocument, line, number, sentence, span, worded
 from ettrick.analysis.study.amounts import AxisSlice
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from ettrick.analysis.results.studies import Aim, OptimizeDocument, TrialSummary
 
 _METHODS = {
-    "curve": "a coarse look along the axis, then the gaps beside the best halved",
+    "curve": "a coarse look along the axis, then the gaps next to the best halved",
     "edge": "a coarse look along the axis, then the last gap halved again and again",
     "all": "every combination",
-    "search": "combinations that a search suggested, and those beside the answer; a better one may have been missed",
+    "search": "combinations that a search suggested and the neighbours of the answer; it may have missed a better one",
 }
 
-_VERDICTS = {"holds": "holds", "fails": "fails", "open": "not resolved"}
+_VERDICTS = {"holds": "holds", "fails": "fails", "open": "too close to call"}
 
 _CONFIRMED = {
     True: "Fresh failures confirm the answer",
@@ -91,24 +91,27 @@ def opening(report_data: ReportData) -> FirstScreen:
     scenario = None if study is None else study.template.scenario(report_data.common_settings)
     exactly = stated(scenario, priced=any(aim.name.startswith("cost") for aim in content.aims))
     if content.over == "parameters":
-        exactly = "Conditions were held against all that the inputs may be, not against their central values alone."
+        exactly = (
+            "Conditions were checked over the whole ranges of the uncertain inputs, not only at their central values."
+        )
     runs = optimum.places.stated("replications")
     doubt: list[Words] = [
         (exactly,),
-        ("Every setting met the same failures, in ", number(runs, COUNT), " simulated runs; ranges are 95 % confidence "
+        ("Every setting faces the same failures, in ", number(runs, COUNT), " replications; ranges are 95 % confidence "
          "intervals."),
     ]  # fmt: skip
     if content.confirmation is not None:
-        doubt.append((f"{_CONFIRMED[content.confirmation.confirmed]}; they had no part in finding it.",))
-    answer, *drivers = _points(optimum, is_now=focus is not None and focus.scenario == scenario)
-    evaluated = ("only what is listed was evaluated; a better setting between, or outside of it, may have been missed",)
+        doubt.append((f"{_CONFIRMED[content.confirmation.confirmed]}; they were not used in the search.",))
+    answer, *drivers = _points(optimum, is_now=focus is not None and focus.scenario == scenario, is_opening=True)
+    evaluated = ("only the listed settings were evaluated; a better one between or beyond them may have been missed",)
+    caveats = [_boundary(optimum), _evaluated(optimum)]
     return first_screen(
         content.question or f"What is best in {content.study}?",
         answer,
-        doubt,
+        (_choices(optimum), *doubt),
         None if optimum.picture is None else replace(optimum.picture, key="at-a-glance"),
         drivers,
-        not_covered(evaluated, content.warnings, content.assumptions),
+        (*filter(None, caveats), *not_covered(evaluated, content.warnings, content.assumptions)),
     )
 
 
@@ -166,31 +169,34 @@ class _Optimum:
         return _trials_picture(self, self.metrics[0]) if self.metrics else None
 
     @property
-    def extent(self) -> str:
-        """The part that was not evaluated, as the start of the sentence with the answer; ``T`` where all was."""
-        content = self.content
-        count, beside = len(content.trials), len(content.neighbours)
-        if content.combinations is None and len(content.axes) == 1:
-            return "T"
-        if content.combinations is not None and count >= content.combinations:
-            return "T"
-        every = "" if content.combinations is None else f" of {content.combinations:,}"
-        idle = sum(neighbour.status == "cannot run" for neighbour in content.neighbours)
-        which = f"all {beside} beside the answer among them" + (f" ({idle} cannot run)" if idle else "")
-        return f"Only {count:,}{every} settings were evaluated, {which}; of these t"
-
-    @property
     def conditions(self) -> str:
         """Conditions as they are stated, to stand behind a sentence."""
         return f", subject to {listed(self.content.conditions)}" if self.content.conditions else ""
 
     @property
+    def equal(self) -> list[Labels]:
+        """Settings that differ from the answer by less than what matters."""
+        return [] if self.content.as_good is None else self.content.as_good.equal
+
+    @property
     def rivals(self) -> list[Labels]:
-        """Settings beside the answer that are as good at this precision."""
+        """Settings that may be better than the answer, without those that are equal to it."""
         as_good, answer = self.content.as_good, self.content.answer
         if as_good is None or answer is None:
             return []
-        return [labels for labels in as_good.values if labels != answer.values]
+        return [labels for labels in as_good.values if labels != answer.values and labels not in as_good.equal]
+
+    def others(self) -> Iterator[tuple[Words, list[Labels]]]:
+        """Yield what other settings are, compared with the answer: equal to it, or too close to call."""
+        kinds = (equal_within(self.places, self.aim.name), self.equal), (("too close to call",), self.rivals)
+        yield from (kind for kind in kinds if kind[1])
+
+    def briefly(self, settings: Sequence[Labels]) -> str:
+        """Return how many settings there are, or of one alone in what it differs from the answer."""
+        answer = {} if self.content.answer is None else self.content.answer.values
+        if len(settings) > 1:
+            return f"{len(settings)} others"
+        return self.where({name: label for name, label in settings[0].items() if answer.get(name) != label})
 
     def title(self, name: str) -> str:
         return self.content.axes[name].title if name in self.content.axes else name_of(name)
@@ -226,22 +232,26 @@ def _title(optimum: _Optimum) -> str:
     name, most = optimum.aim.name, "lowest" if optimum.aim.lowest else "highest"
     if optimum.aim.is_axis:
         return capital(f"{optimum.title(name)}: {answer.values[name]} is the {most} value{optimum.conditions}")
-    best, rivals = f"{optimum.title(name)} is {most}", optimum.rivals
-    alternatives = f"{len(rivals)} others" if len(rivals) > 1 else "".join(map(optimum.where, rivals))
-    end = f"; {alternatives} may be as good" if rivals else ""
+    best, end = f"{optimum.title(name)} is {most}", ""
+    for what, settings in optimum.others():
+        end += f"; {plain(what)}: {optimum.briefly(settings)}"
     return capital(f"{best} with {optimum.where(answer.values)}{optimum.conditions}{end}")
 
 
-def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
-    """Return the answer, and what else is known, what matters most first; `is_now`: the scenario has it already."""
+def _points(optimum: _Optimum, *, is_now: bool = False, is_opening: bool = False) -> list[Words]:
+    """Return the answer and further results, the most important first; `is_now`: the scenario has it already.
+
+    A first screen has the limits of the answer, and the best of each choice, in places of their own.
+    """
     answer = optimum.content.answer
     if answer is None:
         trials = optimum.content.trials
-        none = f"No setting that was evaluated can run; the first: {trials[0].trouble}."
+        none = f"None of the evaluated settings can run; the first: {trials[0].trouble}."
         if not all(trial.trouble for trial in trials):
-            none = f"No setting that was evaluated makes {_in_words(optimum.content.conditions)}."
+            none = f"None of the evaluated settings makes {_in_words(optimum.content.conditions)}."
         return [(none,), *_closest(optimum)]
-    sentences = (_answer(optimum, answer), _gain(optimum, is_now=is_now), _loss(optimum),
+    limits = () if is_opening else (_boundary(optimum), _evaluated(optimum), _choices(optimum))
+    sentences = (_answer(optimum, answer), *limits, _gain(optimum, is_now=is_now), _loss(optimum),
              *_conditions(optimum, answer), *_edge(optimum),
              _top(optimum), _worst(optimum), _closed_form(optimum))  # fmt: skip
     return [words for words in sentences if words]
@@ -266,7 +276,7 @@ def _closest(optimum: _Optimum) -> Iterator[Words]:
             value = optimum.places.stated_estimate("trials", place, "conditions", index, interval="ci95")
             form = optimum.form(trial.conditions[index].metric)
             where = f", with {optimum.where(trial.values)}."
-            yield line(f"For {_in_words([condition])} the closest is ", worded(value, form), where)
+            yield line(f"Closest to {_in_words([condition])}: ", worded(value, form), where)
 
 
 def _answer(optimum: _Optimum, answer: TrialSummary) -> Words:
@@ -281,12 +291,54 @@ def _answer(optimum: _Optimum, answer: TrialSummary) -> Words:
         fixed = {axis: label for axis, label in answer.values.items() if axis != aim.name}
         where = f", with {optimum.where(fixed)}" if fixed else ""
         return sentence(f"{optimum.title(aim.name)}: {answer.values[aim.name]} is the {most} value{bound}{where}{end}")
-    start = f"{optimum.extent}he {most} {optimum.words(aim.name)} is reached with {optimum.where(answer.values)}: "
-    rivals = optimum.rivals
-    count = SourcedNumber(float(len(rivals) + 1), (f"{OPTIMIZE}#/as_good/values/*?",)) - 1.0
-    names: Words = (optimum.where(rivals[0]),) if len(rivals) == 1 else (number(count, COUNT), " others")
-    as_good = line("; ", names, " may be as good") if rivals else ()
+    edge = ", the end of its range" if _boundary(optimum) else ""
+    start = f"The {most} {optimum.words(aim.name)} is reached with {optimum.where(answer.values)}{edge}: "
+    rest: list[Words] = []
+    for what, settings in optimum.others():
+        rest.append(line("; ", what, ": " if len(settings) == 1 else ": several others, such as ",
+                           optimum.briefly(settings[:1])))  # fmt: skip
+    as_good = line(*rest)
     return line(start, _value(optimum, aim.name, "answer"), end, as_good, ".")
+
+
+def _boundary(optimum: _Optimum) -> Words:
+    """Return that the answer is an end of a range, so that a better one may lie beyond; empty elsewhere."""
+    content, answer, parts = optimum.content, optimum.content.answer, []
+    for name, axis in content.axes.items() if answer is not None and not content.front else ():
+        label = answer.values[name] if answer is not None else ""
+        is_open = any(rival[name] != label for rival in optimum.rivals)
+        if label in (axis.from_, axis.to) and axis.from_ != axis.to and name != optimum.aim.name and not is_open:
+            parts.append(f"{axis.title} {label}: nothing {'below' if label == axis.from_ else 'above'} was evaluated")
+    return sentence("the best value is the end of its range, ", "; ".join(parts)) if parts else ()
+
+
+def _evaluated(optimum: _Optimum) -> Words:
+    """Return how many of the settings were evaluated; empty where all were, or where one axis has no others."""
+    content = optimum.content
+    count, beside = len(content.trials), len(content.neighbours)
+    if (content.combinations is None and len(content.axes) == 1) or count >= (content.combinations or count + 1):
+        return ()
+    every = "" if content.combinations is None else f" of {content.combinations:,}"
+    idle = sum(neighbour.status == "cannot run" for neighbour in content.neighbours)
+    which = f"including the {beside} neighbours of the answer" + (f" ({idle} cannot run)" if idle else "")
+    return (f"Only {count:,}{every} settings were evaluated, {which}.",)
+
+
+def _choices(optimum: _Optimum) -> Words:
+    """Return the best mean with each value of the one axis of names; empty without other axes."""
+    content, aim = optimum.content, optimum.aim
+    named = [name for name, axis in content.axes.items() if axis.values]
+    if len(named) != 1 or len(content.axes) < 2 or aim.is_axis or content.front:
+        return ()
+    best: dict[str, int] = {}
+    for trial in _best_first(optimum):
+        if trial.met and mean_of(trial, aim.name) is not None:
+            best.setdefault(trial.values[named[0]], content.trials.index(trial))
+    form = optimum.form(aim.name)
+    texts = [line(number(optimum.places.stated("trials", place, "aims", aim.name, "mean"), form), f" with “{label}”")
+             for label, place in best.items()]  # fmt: skip
+    start = f"the best {optimum.words(aim.name)} for each of {content.axes[named[0]].title} is "
+    return sentence(start, *joined(texts, ", ")) if len(texts) > 1 else ()
 
 
 def _front_answer(optimum: _Optimum) -> Words:
@@ -314,15 +366,15 @@ def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
         return ()
     if is_now:
         return ("The scenario already has this setting; there is nothing to change.",)
-    start = line("Simulated ", number(runs, COUNT), " times with fresh failures, the answer ")
+    start = line("In ", number(runs, COUNT), " replications with fresh failures, the answer ")
     if gain.interval is None and gain.mean.value == 0:
-        return line(start, "comes to the same as what the scenario has now.")
+        return line(start, "gives the same as the scenario as it is.")
     if not optimum.places.get(*at, "resolved"):
         needed = more_runs(optimum.places.at(*at, "replications_to_resolve"))
-        return line(start, "cannot be stated from what the scenario has now; ", needed, ".")
+        return line(start, "and the scenario as it is are too close to call (", needed, ").")
     step, size = points_form(optimum.form(optimum.aim.name)), gain.changed(abs)
     way = "better" if gain.mean.value > 0 else "worse"
-    return line(start, f"is {way} than what the scenario has now by ", span(size, step), ".")
+    return line(start, f"is {way} than the scenario as it is by ", span(size, step), ".")
 
 
 def _loss(optimum: _Optimum) -> Words:
@@ -331,21 +383,22 @@ def _loss(optimum: _Optimum) -> Words:
     if as_good is None or aim.is_axis:
         return ()
     if not rivals:
-        return ("Everything else that was evaluated is resolved as worse.",)
+        return ("All other evaluated settings are worse, with 95 % confidence.",) if not optimum.equal else ()
     loss, needed = (optimum.places.at("as_good", key) for key in ("loss_below", "replications_to_resolve"))
     if loss is None or loss.value <= 0:
         return ()
     is_span = optimum.content.method == "curve"
     span = f" ({optimum.where(as_good.values[0])} to {optimum.where(as_good.values[-1])})" if is_span else ""
-    start = f"Whichever of the settings that may be as good is taken{span}, less than "
-    return line(start, number(loss, points_form(optimum.form(aim.name))), " is lost; ", more_runs(needed), ".")
+    start = f"Any of these settings{span} costs less than "
+    size = number(loss, points_form(optimum.form(aim.name)))
+    return line(start, size, " against the best (", more_runs(needed), " to tell which that is).")
 
 
 def _conditions(optimum: _Optimum, answer: TrialSummary) -> Iterator[Words]:
     for place, condition in enumerate(answer.conditions):
         value = optimum.places.estimate("answer", "conditions", place, interval="ci95")
         if value is not None:
-            start = f"What is asked for is {_in_words([condition.condition])}; it is "
+            start = f"The condition is {_in_words([condition.condition])}; the answer has "
             yield line(start, worded(value, optimum.form(condition.metric)), ".")
 
 
@@ -354,11 +407,11 @@ def _edge(optimum: _Optimum) -> Iterator[Words]:
     if edge is None:
         return
     enough = f"{optimum.where(edge.surely)} and beyond" if edge.surely is not None else "nothing that was evaluated"
-    no = "" if edge.surely_not is None else f"; resolved as not enough is {optimum.where(edge.surely_not)} and before"
-    yield (f"Resolved as enough is {enough}{no}. What is enough is taken to stay enough further along.",)
+    no = "" if edge.surely_not is None else f"; clearly not enough: {optimum.where(edge.surely_not)} and before"
+    yield (f"Clearly enough: {enough}{no}. The search assumes that all values beyond an adequate one are adequate.",)
     if edge.islands:
         islands = "; ".join(map(optimum.where, edge.islands))
-        yield (f"The conditions are met before that too, with {islands}: more is not always better here.",)
+        yield (f"The conditions are also met before that, with {islands}: more is not always better here.",)
 
 
 def _top(optimum: _Optimum) -> Words:
@@ -366,7 +419,7 @@ def _top(optimum: _Optimum) -> Words:
     if top is None:
         return ()
     low, high = top.labels95
-    return (f"The curve through them is best at {top.label} (95 % confidence interval: {low} to {high}).",)
+    return (f"A curve through the evaluated values is best at {top.label} (95 % interval: {low} to {high}).",)
 
 
 def _worst(optimum: _Optimum) -> Words:
@@ -377,10 +430,10 @@ def _worst(optimum: _Optimum) -> Words:
         return ()
     least, place = min(means)
     if least == max(means)[0]:
-        return (f"All that can run come to the same: {optimum.words(aim.name)} cannot tell them apart.",)
+        return (f"All settings that can run have the same {optimum.words(aim.name)}.",)
     worst = optimum.places.stated("trials", place, "aims", aim.name, "mean")
     where = optimum.where(optimum.content.trials[place].values)
-    return (f"The worst that was evaluated is {where}: ", number(worst, optimum.form(aim.name)), ".")
+    return (f"Worst evaluated setting: {where}, ", number(worst, optimum.form(aim.name)), ".")
 
 
 def _closed_form(optimum: _Optimum) -> Words:
@@ -388,8 +441,8 @@ def _closed_form(optimum: _Optimum) -> Words:
     if form is None or ettr is None:
         return ()
     answer = optimum.places.at("closed_form", "ettr_of_answer")
-    of_answer = () if answer is None else line("; for the answer it says ", number(answer, PERCENT))
-    start = f"The closed form, a formula without sampling error, has the best ETTR at {optimum.where(form.values)}: "
+    of_answer = () if answer is None else line("; for the answer it gives ", number(answer, PERCENT))
+    start = f"The closed form, which has no sampling error, puts the best ETTR at {optimum.where(form.values)}: "
     return line(start, number(ettr, PERCENT), of_answer, ".")
 
 
@@ -397,10 +450,10 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
     content, confirmation = optimum.content, optimum.content.confirmation
     if confirmation is not None:
         because = "; ".join(why(content))
-        draws = f", each on {content.draws} other draws of what is not known" if content.draws else ""
+        draws = f", each with {content.draws} other draws of the uncertain inputs" if content.draws else ""
         runs = f"{number_of(confirmation.replications, 'replication')} of seed {confirmation.seed}{draws}"
         verdict = f"{_CONFIRMED[confirmation.confirmed]}{': ' if because else ''}{because}"
-        yield (f"{verdict}. They are {runs}, which nothing was chosen by.",)
+        yield (f"{verdict} ({runs}, not used in the search).",)
     if content.settings and not content.front:
         options = " ".join(f"--set {shlex.quote(text)}" for text in (*common, *content.settings))
         yield (f"To run it, in the folder of the results: ettrick run scenario.resolved.yaml {options}",)
@@ -408,11 +461,11 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
 
 def _notes(optimum: _Optimum) -> Iterator[str]:
     content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
-    over = f" on each of {content.draws} draws of what is not known" if content.draws else ""
+    over = f" on each of {content.draws} draws of the uncertain inputs" if content.draws else ""
     runs = number_of(content.replications, "replication")
     yield f"{count} evaluated ({_METHODS[content.method]}), {runs} each{over}, on the same failures."
     if content.method == "curve":
-        yield "A top between two values of the coarse look that is narrower than their distance is missed."
+        yield "The search misses a peak that is narrower than the gap between two values of its coarse look."
     without = content.closed_form_left_out
     if without is not None:
         yield f"The closed form does not apply to {without.combinations} of {count}: {without.reason}."
@@ -443,7 +496,7 @@ def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
     if axis is None and len(trials) > _MOST_ROWS:
         caption.append(f"The {_MOST_ROWS} best of {number_of(len(trials), 'setting')}.")
     if missing:
-        caption.append(f"{missing} of {number_of(len(content.trials), 'setting')} have no mean of it.")
+        caption.append(f"{missing} of {number_of(len(content.trials), 'setting')} have no mean.")
     return Figure(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
 
 
@@ -452,7 +505,7 @@ def _metric_title(optimum: _Optimum, metric: MetricFormat) -> str:
     text = "" if answer is None or optimum.content.front else cell_mean(answer, metric)
     if answer is None or not text:
         return f"{capital(metric.name)} of all that was evaluated"
-    return f"{capital(metric.name)} comes to {text} with {optimum.where(answer.values)}"
+    return f"{capital(metric.name)} is {text} with {optimum.where(answer.values)}"
 
 
 def _levels(optimum: _Optimum, metric: MetricFormat) -> tuple[tuple[float, str], ...]:
@@ -624,7 +677,7 @@ def _confirmation_picture(optimum: _Optimum) -> Figure | None:
         Column("Better than as it is", lambda row: row.better, any(name in trial.gain for trial in fresh.trials)),
     ))  # fmt: skip
     alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in table.rows)}."
-    caption = "The best of many looks better than it is where it was found; by fresh failures nothing was chosen."
+    caption = "The best of many looks better than it is where it was found; fresh failures were not used to choose it."
     return Figure("confirmation", Intervals(title, metric.unit, tuple(bars)), alt, caption, table)
 
 

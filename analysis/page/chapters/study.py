@@ -66,8 +66,8 @@ from ettrick.analysis.page.sourced import (
     sentence,
     worded,
 )
-from ettrick.analysis.results.answers import BestAnswer
 from ettrick.analysis.study.amounts import evenly
+from ettrick.analysis.study.questions.question import clauses_of
 from ettrick.sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.studies import CellSummary, SweepDocument
+
+    _Answered = tuple[AnsweredQuestion[Any], AnswerText]
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.
@@ -122,7 +124,7 @@ def _answer_sections(content: SweepDocument) -> Iterator[Section]:
         # A ranking of all combinations is the table of all results.
         has_table = summary.use != "best" or question.content.get("for_each")
         items = (text.table,) if text is not None and text.table is not None and has_table else ()
-        words = tuple(summary.sentences) if text is None else (text.answer,)
+        words = tuple(summary.sentences) if text is None else (text.answer, *text.caveats)
         yield Section("answer", asked_text(question), words, items)
 
 
@@ -172,7 +174,7 @@ _LEAST = 0.001  # a change of a share of time that is stated
 _CLOSE = 0.005  # how far a formula may be from the interval of the simulation without a word about it
 
 
-def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion[Any], AnswerText]]) -> tuple[Words, ...]:
+def drivers(report_data: ReportData, answers: Sequence[_Answered]) -> tuple[Words, ...]:
     """Return three points that say what drives the first of some answers, or as many as there are.
 
     One other answer of the study comes first; then what matters most, where time is lost, and what a formula
@@ -198,7 +200,7 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion[An
     return (alone,) if alone else points
 
 
-def _others(answers: Sequence[tuple[AnsweredQuestion[Any], AnswerText]]) -> list[Words]:
+def _others(answers: Sequence[_Answered]) -> list[Words]:
     """Return the other answers in short, without those that ask the same; the course along an axis comes last."""
     points: dict[tuple[str, str, str], tuple[bool, Words]] = {}
     for question, text in answers:
@@ -325,7 +327,7 @@ def _of_shares(question: AnsweredQuestion[Any], cell: int | None) -> Words:
         return ()
     name = max(lost, key=lambda bucket: lost[bucket].mean.value)
     is_most = lost[name].mean.value > sum(share.mean.value for share in lost.values()) / 2
-    start = "of the lost time most goes to " if is_most else "of the lost time the largest part goes to "
+    start = "most of the lost time goes to " if is_most else "the largest part of the lost time goes to "
     return sentence(_at(question, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
 
 
@@ -356,23 +358,21 @@ def of_formula(question: AnsweredQuestion[Any], cell: int | None, *, far: bool) 
     simulated = question.mean(cell, "ettr")
     if formula is None or simulated is None or cell is None:
         return ()
-    gives = f"a formula for a long run gives {metric_words('ettr')} as "
+    gives = f"a closed form for a long run gives {metric_words('ettr')} as "
     start = line(_at(question, cell), gives, number(formula, PERCENT))
     ends = simulated.interval or (simulated.mean.value, simulated.mean.value)
     is_close = ends[0] - _CLOSE <= formula.value <= ends[1] + _CLOSE
     if is_close is far:
         return ()
-    why = ": it has neither the start with all parts in order nor queues nor the end at the horizon" if far else ""
+    why = ": the formula leaves out the start with all parts in order, queues and the end at the horizon" if far else ""
     return sentence(start, ", the simulation ", worded(simulated, PERCENT), why)
 
 
 # ----------------------------------------
 # The first screen about a study.
 
-_FEWEST_VALUES = 3  # values from which on an axis has a course that might go on
-
 _TROUBLES = (
-    ("infeasible", "cannot run as they are stated and have no results"),
+    ("infeasible", "cannot run as stated and have no results"),
     ("failed", "failed and have no results"),
     ("crashed", "crashed and have no results"),
 )
@@ -387,6 +387,7 @@ def opening(report_data: ReportData) -> FirstScreen:
     if not answers:
         return first_screen(heading, _silent(content), (), None, (), _not_covered(report_data, places))
     question, first = answers[0]
+    further = list(_further(content, answers))
     picture = first.drawn()
     otherwise = stated(None if report_data.focus is None else report_data.focus.scenario)
     unknown = _unknown(places, question, first, otherwise)
@@ -396,12 +397,23 @@ def opening(report_data: ReportData) -> FirstScreen:
     screen = first_screen(
         heading,
         joined([_unanswered(question), first.answer]),
-        (first.doubt,) if first.doubt else (unknown, noise),
+        (*further, *((first.doubt,) if first.doubt else (unknown, noise))),
         picture,
-        drivers(report_data, answers),
-        (*edge(question, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
+        drivers(report_data, [entry for entry in answers if entry[1].answer not in further]),
+        (*first.caveats, *([caveat] if caveat else ()), *_not_covered(report_data, places)),
     )
     return replace(screen, glossary=(*_presets(question, first), *screen.glossary))
+
+
+def _further(content: SweepDocument, answers: Sequence[_Answered]) -> Iterator[Words]:
+    """Yield the answers to the second and further clauses of the question, or why there is none."""
+    texts = {question.position: (_subject(question), text.answer) for question, text in answers}
+    opened = {_subject(answers[0][0])}
+    for position in range(answers[0][0].position + 1, min(len(clauses_of(content.question)), len(content.answers))):
+        subject, words = texts.get(position, (None, tuple(content.answers[position].sentences)))
+        if subject not in opened:
+            yield words
+        opened |= set() if subject is None else {subject}
 
 
 def answers_section(report_data: ReportData) -> Section | None:
@@ -434,8 +446,8 @@ def _silent(content: SweepDocument) -> Words:
         return tuple(joined([(text,) for text in sentences]))
     if not any(cell.status == "ok" for cell in content.cells):
         reason = next((cell.trouble for cell in content.cells if cell.trouble), "")
-        return ("Nothing that was evaluated can run", f": {reason}." if reason else ".")
-    return ("The study asks no question of its results; the figures below show all that it evaluated.",)
+        return ("None of the evaluated points can run", f": {reason}." if reason else ".")
+    return ("The study asks no question about its results; the figures below show all evaluated points.",)
 
 
 def _unknown(places: SourceDocument, question: AnsweredQuestion[Any], first: AnswerText, otherwise: str) -> Words:
@@ -443,10 +455,9 @@ def _unknown(places: SourceDocument, question: AnsweredQuestion[Any], first: Ans
     titles = [(str(axis.title),) for axis in question.document.axes.values() if axis.unknown]
     if not titles:
         return (otherwise,)
-    verb = "is" if len(titles) == 1 else "are"
-    start = line("not known exactly ", verb, " ", listed(titles))
+    start = line(listed(titles), " is" if len(titles) == 1 else " are", " uncertain")
     if first.band:
-        return sentence(start, ": in nine cases of ten they move the answer ", first.band)
+        return sentence(start, ": in nine cases of ten the answer is ", first.band)
     if first.cell is None:
         return sentence(start)
     keys = ("cells", first.cell, "metrics", question.metric)
@@ -466,30 +477,6 @@ def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words
     of_study = () if study is None else study.study.assumptions
     assumed = [text for text in places.get("assumptions") if text in of_study] or places.get("assumptions")
     return (*gaps, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
-
-
-def edge(question: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
-    """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
-    answer = question.answer
-    if not isinstance(answer, BestAnswer) or first.cell is None:
-        return ()
-    labels = question.document.cells[first.cell].values
-    rivals = [rival for group in answer.groups if question.cell(group.best or {}) == first.cell
-              for rival in group.may_be_best]  # fmt: skip
-    skipped = question.content.get("for_each", ())
-    axes = [axis for name in question.varying if name not in skipped and (axis := question.axis(name)) is not None]
-    closed = [axis for axis in axes if all(rival.get(axis.name) == labels[axis.name] for rival in rivals)]
-    return tuple(filter(None, (_beyond(question, axis, labels[axis.name]) for axis in closed)))
-
-
-def _beyond(question: AnsweredQuestion[Any], axis: ChosenAxis, label: str) -> Words:
-    """Return that nothing beyond a value was evaluated; empty if it is at no end of an axis of numbers."""
-    # An axis of fewer values has no course that might go on.
-    ends = (axis.values[0][0], axis.values[-1][0])
-    if not axis.is_numeric or len(axis.labels) < _FEWEST_VALUES or label not in ends:
-        return ()
-    word = "below" if label == ends[0] else "above"
-    return sentence(f"nothing {word} ", question.named(axis.name, label), " was evaluated")
 
 
 # ----------------------------------------
@@ -516,7 +503,7 @@ def section(report_data: ReportData) -> Section | None:
 
 def _curve_notes(content: SweepDocument) -> Iterator[str]:
     yield (
-        "The darker band is the 95 % interval of the mean: what more replications would make smaller. The "
+        "The darker band is the 95 % interval of the mean, which more replications make narrower. The "
         "run-to-run variability is in the table of all results."
     )
     if any(has_bands(running(content), metric) for metric in content.metrics[:_MOST_METRICS]):
@@ -660,7 +647,7 @@ def _picture(
     values = [[means.get((row, column)) for column in columns] for row in rows]
     texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
     where = phrases(fixed, fixed, content.axes)
-    title = _heat_map_title(best, pair, metric, where)
+    title = _heat_map_title(best, metric, where)
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
     # The unit is in the title, so that numbers fit into the cells.
     chart = HeatMap(
@@ -683,18 +670,12 @@ def _text(cell: CellSummary | None, metric: MetricFormat) -> str:
     return text.removesuffix(metric.form.unit).rstrip() or missing_text(cell, metric.metric)
 
 
-def _heat_map_title(
-    best: Sequence[CellSummary], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, where: str
-) -> str:
-    high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
-    words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
-    is_ = verb(metric.metric, "is", "are")
-    if high == low:
-        text = f"{metric.name} {is_} {high} in all combinations"
-    else:
-        as_good = sum(cell_mean(cell, metric) == high for cell in best)
-        winners = f"with {place_of(best[0], pair)}" if as_good == 1 else f"in {as_good} combinations"
-        text = f"{metric.name} {is_} {words[0]} {winners}, {high}; {words[1]} with {place_of(best[-1], pair)}, {low}"
+def _heat_map_title(best: Sequence[CellSummary], metric: MetricFormat, where: str) -> str:
+    """Return between which means the combinations lie; which of them is best is for questions with their intervals."""
+    ends = dict.fromkeys(cell_mean(cell, metric) for cell in sorted(
+        (best[0], best[-1]), key=lambda cell: mean_of(cell, metric.metric) or 0.0))  # fmt: skip
+    between = " and ".join(ends) if len(ends) == 1 else f"between {' and '.join(ends)}"
+    text = f"{metric.name} {verb(metric.metric, 'is', 'are')} {between} in all combinations"
     return capital(f"with {where}: {text}" if where else text)
 
 

@@ -259,6 +259,7 @@ class Trend(Question):
         if whole is not None:
             form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
             course = {"whole": whole, "course": _course(rows, metric, form)}
+            course |= _legs(rows, metric) if course["course"] == "turns" else {}
         return answers.TrendLine(
             at=line.fixed,
             points=[
@@ -293,6 +294,18 @@ def _course(rows: Sequence[AxisPoint], metric: str, form: NumberFormat) -> str:
     if {1, -1} <= signs:
         return "turns"
     return "rises" if 1 in signs else "falls" if -1 in signs else "flat"
+
+
+def _legs(rows: Sequence[AxisPoint], metric: str) -> dict[str, Any]:
+    """Return the value at which a course turns and the changes on both sides; nothing if it turns at an end only.
+
+    That is the best value, or the worst one where the best is an end.
+    """
+    sign = -1.0 if is_lowest_best(metric) else 1.0
+    places = [max(range(len(rows)), key=lambda place: way * (rows[place].summary.mean or 0.0)) for way in (sign, -sign)]
+    turn = next((place for place in places if 0 < place < len(rows) - 1), None)
+    legs = [] if turn is None else [_step(rows[0], rows[turn], metric), _step(rows[turn], rows[-1], metric)]
+    return {} if turn is None or None in legs else {"turn": rows[turn].label, "legs": legs}
 
 
 def _sign(start: AxisPoint, end: AxisPoint, metric: str, form: NumberFormat) -> int:

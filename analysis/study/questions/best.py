@@ -357,6 +357,9 @@ class Compare(Question):
     metric: str = METRIC
     axis: str = Field(description="The axis whose values are compared.")
     against: str = Field("", description="Label of the value that the others are compared with; omitted: the first.")
+    at_best: bool = Field(
+        False, description="Whether each value has its own best values of the other axes; omitted: all have the same."
+    )
 
     def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
         """Refuse what is no axis, or no value of it."""
@@ -372,8 +375,8 @@ class Compare(Question):
     def answer(self, table: StudyTable) -> Answer:
         """Return the differences, for every combination of the other axes."""
         metric = self._headline(table.metrics)
-        lines = lines_of(table, self.axis)
         silent = silence(table, metric)
+        lines = [self._at_best(table, metric)] if self.at_best else lines_of(table, self.axis)
         if not silent and not any(line.missing for line in lines):
             silent = no_lines(table, lines, self.axis)
         compared = [self._compared(table, line, metric) for line in ([] if silent else lines)]
@@ -381,6 +384,20 @@ class Compare(Question):
         is_known = any(change for line in answer.lines for change in line.differences.values())
         reasons = [reason for reason in (silent, *(reason for _, reason in compared)) if reason]
         return Answer(self.use, answer.data(), "" if is_known or not reasons else reasons[0])
+
+    def _at_best(self, table: StudyTable, metric: str) -> AxisSlice[Cell]:
+        """Return the best cell with each value of the axis: the first one where none has a mean."""
+        position, sign = table.position(self.axis), -1.0 if is_lowest_best(metric) else 1.0
+        best: dict[str, Cell] = {}
+        for cell in table.cells:
+            label, mean = cell.values[position].label, mean_of(cell, metric)
+            rival = mean_of(best[label], metric) if label in best else None
+            if label not in best or (mean is not None and (rival is None or sign * mean > sign * rival)):
+                best[label] = cell
+        cells = tuple(best.values())
+        return AxisSlice(
+            {}, tuple(cell for cell in cells if not cell.trouble), tuple(cell for cell in cells if cell.trouble)
+        )
 
     def _compared(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> tuple[answers.ComparedLine, str]:
         """Return the differences of one line, and why the first that is missing is; empty without one."""
@@ -399,7 +416,9 @@ class Compare(Question):
             differences = {label: None if change is None else change[0] for label, change in changes.items()}
             reason = next((f"{title} = {label}: {_silence(cells[label], metric)}."
                            for label, change in changes.items() if change is None), "")  # fmt: skip
-        return answers.ComparedLine(at=line.fixed, against=base, differences=differences), reason
+        best = {label: labels_of(table, cell) for label, cell in cells.items()} if self.at_best else {}
+        at_best = {"best_at": best} if best else {}
+        return answers.ComparedLine(at=line.fixed, against=base, differences=differences, **at_best), reason
 
 
 def _silence(cell: Cell, metric: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
     from ettrick.sim import Ratio
+
+
+_CLAUSE = re.compile(
+    r",? and (?=(?:what|which|where|when|how|who|why|is|are|does|do|can|should|will)\b)", re.IGNORECASE
+)
+
+
+def clauses_of(question: str) -> list[str]:
+    """Return the clauses of a question: its parts at each ``and`` before a word that asks."""
+    return _CLAUSE.split(question.strip())
 
 
 class Answer(NamedTuple):
