@@ -430,8 +430,8 @@ def signed_number(value: float, decimals: int) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """Return a number with the percent sign, if it is one; other units stand once beside the picture."""
-    return f"{text} %" if unit == "%" and text != NOTHING else text
+    """Return a number with the percent sign, if it is a share; other units stand once next to the picture."""
+    return f"{text} %" if unit.startswith("%") and text != NOTHING else text
 
 
 # Numbers and tables as text: what the terminal shows in one cell.

@@ -22,8 +22,6 @@ from ettrick.analysis.page.charts.data import (
     StackPart,
     TornadoBar,
     TornadoChart,
-    Waterfall,
-    WaterfallStep,
 )
 
 LONG = "a long name that tells rather a lot of $what$ it names, Größe and 集群 included, and then goes on and on"
@@ -35,15 +33,6 @@ SCALES = (ChartAxis("minutes between saves"), ChartAxis("goodput [%]"))
 LOG = (ChartAxis("GPUs", is_log=True), ChartAxis("hours", is_log=True))
 
 ON = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-
-
-def changes(*amounts: float) -> tuple[WaterfallStep, ...]:
-    """Return the steps of a waterfall, every second with an interval."""
-    spans = [(amount - 0.1, amount + 0.1) if number % 2 else None for number, amount in enumerate(amounts)]
-    return tuple(
-        WaterfallStep(f"step {number}", amount, span)
-        for number, (amount, span) in enumerate(zip(amounts, spans, strict=True))
-    )
 
 
 def curve(name: str, height: float, **look: Any) -> Series:
@@ -77,17 +66,13 @@ def table(rows: int, columns: int, name: str) -> HeatMap:
 
 
 CASES: dict[str, Any] = {
-    "waterfall": Waterfall("94.9 % is left", "%", ("all", 100.0), changes(-2.31, -2.0, -0.8, 0.05), ("rest", 94.94)),
-    "waterfall, large": Waterfall("A", "points", ("A", 40.0), changes(60.0, -10.0), ("B", 90.0)),
-    "waterfall, below zero": Waterfall("A", "$", ("A", -10.0), changes(-5.0, 12.0), ("B", -3.0)),
-    "waterfall, nothing": Waterfall("Nothing changes", "%", ("A", 0.0), (), ("B", 0.0)),
-    "waterfall, many": Waterfall(
-        LONG * 3, "GPU-hours", (LONG, 2e12), tuple(WaterfallStep(f"{LONG} {size}", -size) for size in SIZES),
-        ("rest", 2e12 - sum(SIZES)),
-    ),
     "bars": Bars("A", "GPU-hours", ("",), (Bar("x", (12345.0,)), Bar("y", (180.0,)), Bar("z", (-60.0,)))),
     "bars, two": Bars("A", "%", ("first", "total"), (Bar("x", (1.0, None), ((0.5, 1.5), None)), Bar("y", (0.0, 3.0)))),
     "bars, many": Bars(LONG, "$", ("$a$", "b"), tuple(Bar(f"{LONG} {size}", (size, None)) for size in SIZES * 2)),
+    "bars, changes": Bars(
+        "A", "percentage points", ("gain",),
+        (Bar("lost work", (2.81,), ((2.6, 3.0),)), Bar("detection", (-0.03,), ((-0.05, -0.01),))),
+    ),
     "bars, none": Bars("A", "", ("a",), (Bar("x", (None,)),)),
     "bars, no rows": Bars("A", "", (), ()),
     "intervals": Intervals(

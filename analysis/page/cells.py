@@ -6,9 +6,9 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ettrick.analysis.amounts import MetricFormat, capital, label_text, number_of, phrase, shown
+from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text, number_of, phrase, shown
 from ettrick.analysis.metrics import lower_is_better
-from ettrick.analysis.page.charts.data import ChartAxis, Interval
+from ettrick.analysis.page.charts.data import MEAN95, ChartAxis, Interval
 from ettrick.analysis.parts import CellMetric
 from ettrick.analysis.study.amounts import AxisSlice, is_log_spaced
 from ettrick.sim import units
@@ -17,6 +17,7 @@ from ettrick.sim.units import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.parts import ControlledDifference, DifferenceSummary, MetricSummary
     from ettrick.analysis.results.models import Shortfall
     from ettrick.analysis.results.studies import CellSummary, SweepDocument
@@ -267,6 +268,17 @@ def by_controls(difference: DifferenceSummary) -> ControlledDifference | None:
     return None if controlled is None or controlled.ci95[0] <= 0 <= controlled.ci95[1] else controlled
 
 
-def gap_bar(name: str, metric: MetricFormat, difference: DifferenceSummary | Shortfall, note: str) -> Interval:
+def gap_bar(
+    name: str, metric: MetricFormat, difference: DifferenceSummary | Shortfall, note: str, pale: Range | None = None
+) -> Interval:
     """Return a difference of a metric in a picture, with its interval."""
-    return Interval(name, metric.of(difference.mean), metric.gaps(difference.ci95), None, note)
+    return Interval(name, metric.of(difference.mean), metric.gaps(difference.ci95), pale, note)
+
+
+MOVED = f"{MEAN95}, moved to the difference"
+
+
+def moved(metric: MetricFormat, ends: Sequence[float | None] | None, best: float, *, is_lowest: bool) -> Range | None:
+    """Return the interval of a mean as that of how far it is behind a best mean that is taken as known."""
+    interval = ends_of(ends)
+    return interval and metric.gaps(sorted((end - best) * (1 if is_lowest else -1) for end in interval))

@@ -275,7 +275,7 @@ class Explorer:
         try:
             if self._is_covered:
                 sim.with_engine(replace(self.base, engine="compiled"), 1)
-            html.inline_svg(losses.waterfall_of(dict.fromkeys(sim.JOB_BUCKETS, 0.0), {}), "")  # the first takes seconds
+            html.inline_svg(losses.lost_shares(dict.fromkeys(sim.JOB_BUCKETS, 0.0), {}), "")  # the first takes seconds
         finally:
             self.compiling = False
             gc.freeze()  # what is there now stays: looking through it for garbage would make an answer wait
@@ -361,8 +361,8 @@ class Explorer:
             if partial.content is None:
                 raise StaleError
             has_chance = not replays_a_log(setting.prepared)
-            intervals = losses.change_intervals(partial.ensemble.results) if has_chance else {}
-            picture = losses.waterfall_of(partial.content.time_shares, intervals)
+            intervals = losses.loss_intervals(partial.ensemble.results) if has_chance else {}
+            picture = losses.lost_shares(partial.content.time_shares, intervals)
             drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
         return {"title": picture.title, "picture": drawn.markup}
 

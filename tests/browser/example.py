@@ -51,14 +51,14 @@ def _charts() -> dict[str, object]:
     """Return a picture of each kind."""
     percent = data.ChartAxis("ETTR [%]")
     rates = data.ChartAxis("failure rate", is_log=True, ticks=((0.25, "0.25"), (1.0, "1"), (4.0, "4")))
-    changes = (data.WaterfallStep("restart after a failure", -3.5, (-4.0, -3.0)), data.WaterfallStep("lost work", -2.0))
+    phases = (data.Bar("restart after a failure", (3.5,), ((3.0, 4.0),)), data.Bar("lost work", (2.0,)))
     line = data.Series("local", (0.25, 1.0, 4.0), (97.0, 92.5, 80.25), ((96, 98), (92, 93), (79, 81)))
     points = (
         data.FrontPoint("8 spares", 1.0, 90.0, (0.9, 1.1), (89.0, 91.0), "front"),
         data.FrontPoint("16 spares", 1.2, 91.0, None, None, "perhaps"),
     )
     return {
-        "waterfall": data.Waterfall("Failures cost 5.5 %", "%", ("requested", 100.0), changes, ("productive", 94.5)),
+        "phases": data.Bars("Failures cost 5.5 %", "% of the time", ("lost",), phases),
         "heat": data.HeatMap(
             "GPUs cost most", "GPU-hours", ("gpu", "nic"), ("lost work", "restart"), ((9, 2), (1, None)),
             (("9", "2"), ("1", "")), high_is_good=False,
@@ -98,7 +98,7 @@ def example_report(explorer: bool = True) -> Report:
         question=f"Does it pay to save remotely? {EVIL}",
         answer=("Saving remotely would add ", gain, " of goodput, [", "1.9 to 2.9 at 95 % confidence", "]."),
         doubt=(f"The failure rate is not known exactly: from 88 to 95 %. {EVIL}",),
-        picture=pictures["waterfall"],
+        picture=pictures["phases"],
         drivers=(
             ("Luck alone is ", Number("0.285 million tokens for each GPU and day", 2.85e5, 1e6, ("run.json#/d",)), "."),
             ("Restarts take ", Number("3.5 %", 0.035, 0.01, ("run.json#/c",)), " of the time."),

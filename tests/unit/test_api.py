@@ -159,9 +159,9 @@ def test_compare_and_its_report(small: Path, tmp_path: Path) -> None:
     ]
     assert lows
     assert set(lows) <= {low for low, _ in ends}
-    assert "comparison" in both.plots()
-    plot = both.plot("comparison")
-    assert plot.title == both.plots()["comparison"]
+    assert "at-a-glance" in both.plots()
+    plot = both.plot("at-a-glance")
+    assert plot.title == both.plots()["at-a-glance"]
     assert plot._repr_svg_().startswith("<?xml")
     assert plot.save(tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert api.report(both, tmp_path / "report.md").read_text().startswith("# ")

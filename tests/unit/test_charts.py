@@ -23,7 +23,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from ettrick import sim
-from ettrick.analysis.amounts import decimals_of, number_text, signed_number
+from ettrick.analysis.amounts import decimals_of, number_text
+from ettrick.analysis.metrics import BUCKETS
 from ettrick.analysis.page import charts
 from ettrick.analysis.page.charts.cluster import PLAIN, Canvas, draw_parts, draw_tiers, is_small
 from ettrick.analysis.page.charts.cluster import Text as Text_
@@ -32,16 +33,20 @@ from ettrick.analysis.page.charts.data import (
     Bars,
     ChartAxis,
     Curves,
+    Dot,
     HeatMap,
+    Interval,
+    Intervals,
     Series,
-    Waterfall,
-    WaterfallStep,
+    Stack,
+    StackPart,
 )
 from ettrick.analysis.page.charts.sheet import (
     FAINT,
     GREY,
     HUES,
     INK,
+    MARKERS,
     ON_DARK,
     ON_LIGHT,
     QUIET,
@@ -49,15 +54,17 @@ from ettrick.analysis.page.charts.sheet import (
     beside,
     block_width,
     cut,
+    lightness,
     on,
     width_of,
     wrapped,
 )
+from ettrick.analysis.page.formats.html import PAGE_DARK, paints
 from ettrick.sim import Topology
 from ettrick.sim.cluster import ClusterSpec, Edges, FatTree, Hosts, edges
 from ettrick.sim.cluster.fabric import DualPlane
 from tests.cases import cases
-from tests.chart_cases import CASES, LONG, SCALES
+from tests.chart_cases import CASES, LOG, LONG, ON, SCALES
 from tests.pace import one_in
 
 if TYPE_CHECKING:
@@ -175,49 +182,136 @@ def test_type_has_contrast() -> None:
     assert all(one > 1.1 * other for one, other in itertools.pairwise(shades))
 
 
-@cases("name", [name for name in CASES if name.startswith("waterfall")])
-def test_waterfalls_close(name: str) -> None:
-    """Each bar begins where the one before ends, connectors join them, and the last one is the end."""
-    chart = CASES[name]
-    (axes,) = charts.draw(chart).axes
-    (base, top), (other_base, rest), *steps = map(ends, bars(axes))
-    level = chart.start[1]
-    assert level == pytest.approx(max(base, top, key=abs))
-    connectors = {
-        (round(float(min(y))), float(x[0])) for x, y in (line.get_data() for line in axes.lines) if y[0] != y[-1]
-    }
-    for row, (bar, change) in enumerate(zip(steps, chart.changes, strict=True)):
-        assert bar == pytest.approx(sorted((level, level + change.amount)))
-        assert (row, level) in connectors
-        level += change.amount
-    assert (len(steps), level) in connectors
-    assert level == pytest.approx(max(other_base, rest, key=abs), abs=1e-9 * abs(top))
-    assert base == other_base or level < 0
+# How people without the cones for red or for green see linear red, green and blue (Machado et al. 2009, severity 1).
+VISIONS = {
+    "all cones": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+}
+
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
 
 
-def test_a_waterfall_that_does_not_begin_at_zero_says_so() -> None:
-    """Small changes of large totals are drawn on a cut axis; its beginning is written, and the full bars are broken."""
-    small = charts.draw(CASES["waterfall"])
-    (axes,) = small.axes
-    base = bars(axes)[0].get_x()
-    assert 80 < base < 94.94 - 0.1
-    assert any(f"axis begins at {base:g} %" in text for text in words(small))
-    assert sum(line.get_gid() == "break" for line in axes.lines) == 4  # two strokes through each full bar
-    large = charts.draw(CASES["waterfall, large"])
-    assert bars(large.axes[0])[0].get_x() == 0
-    assert not any("begins at" in text for text in words(large))
-    assert not any(line.get_gid() == "break" for line in large.axes[0].lines)
+def lab(color: Any, vision: str = "all cones") -> NDArray[np.float64]:
+    """Return a colour in CIELAB as a vision sees it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
+    seen = TO_XYZ @ np.clip(VISIONS[vision] @ linear, 0, 1) / (0.95047, 1.0, 1.08883)
+    x, y, z = np.where(seen > 216 / 24389, np.cbrt(seen), (24389 / 27 * seen + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-@cases("span", [1e-6, 1e-3, 1.0, 30.0])
-def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
-    """However small the changes are, the largest takes at least a third of the width, and its amount is written."""
-    chart = Waterfall("A", "points", ("A", 95.0), (WaterfallStep("x", -span),), ("B", 95.0 - span))
+@cases(("page", "least"), [("white", 16.0), (PAGE_DARK, 11.0)])
+def test_lines_can_be_seen_and_distinguished(page: str, least: float) -> None:
+    """Lines have a contrast of three to the page, and no two look alike, whether or not eyes see red and green."""
+    dark = {paint.light: paint.dark for paint in paints(HUES)}
+    hues = [hue.lower() if page == "white" else dark[hue.lower()] for hue in HUES]
+    assert min(contrast(hue, page) for hue in hues) >= 3.0
+    for vision in VISIONS:
+        colors = [lab(hue, vision) for hue in hues]
+        assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(colors, 2)) >= least, vision
+    assert len(set(MARKERS)) == len(HUES)
+
+
+def test_lightness_is_that_of_cielab() -> None:
+    """The lightness of a colour is that of CIE 1976; a transparent one is as light as its mix with white."""
+    colors = (*HUES, "#000000")
+    assert [lightness(color) for color in colors] == pytest.approx([lab(color)[0] for color in colors], abs=0.01)
+    assert lightness("#000000", 0.5) == pytest.approx(lab("#808080")[0], abs=0.3)
+    assert lightness("#000000", 0.0) == pytest.approx(100.0, abs=0.01)
+
+
+@cases("shift", range(len(BUCKETS)))
+def test_neighbours_in_a_stack_differ_in_lightness(shift: int) -> None:
+    """In whatever order buckets follow each other, neighbours differ by ten steps of a hundred in lightness."""
+    hues = [words.hue for words in BUCKETS.values()]
+    parts = tuple(StackPart(f"{number}", 1.0, hue) for number, hue in enumerate((hues[shift:] + hues[:shift])[:8]))
+    (axes,) = charts.draw(Stack("A", "%", parts)).axes
+    lights = [lightness(to_hex(bar.get_facecolor()), bar.get_alpha() or 1.0) for bar in bars(axes)]
+    assert min(abs(one - other) for one, other in itertools.pairwise(lights)) >= 10.0
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith(("heat map", "front"))])
+def test_no_mark_is_cut_by_an_axis(name: str) -> None:
+    """Axes hold all bars, means, and both ends of all intervals."""
+    (axes,) = charts.draw(CASES[name]).axes
+    low, high = sorted(axes.get_xlim())
+    slack = 1e-9 * (high - low)
+    spots = [place for bar in bars(axes) for place in ends(bar)] if not name.startswith("curves") else []
+    lines = [line for line in axes.lines if line.get_transform() == axes.transData and line.get_gid() != "break"]
+    spots += [float(place) for line in lines for place in line.get_xdata()]
+    assert all(low - slack <= spot <= high + slack for spot in spots)
+    bottom, top = sorted(axes.get_ylim())
+    heights = [float(height) for line in lines for height in line.get_ydata() if not math.isnan(height)]
+    assert all(bottom - 1e-9 * abs(bottom) <= height <= top + 1e-9 * abs(top) for height in heights)
+
+
+def test_shares_end_at_a_hundred_percent() -> None:
+    """An axis of shares has no label above 100 %, and that of a curve ends there."""
+    series = Series("a", ON, (90.0, 99.0, 100.0, 99.9, 95.0, 91.0), ((80.0, 100.0),) * 6)
+    (curves,) = charts.draw(Curves("A", ChartAxis("GPUs"), ChartAxis("ETTR [%]"), (series,))).axes
+    assert curves.get_ylim()[1] == 100.0
+    assert [label.get_text() for label in curves.get_yticklabels()][-1] == "100 %"
+    rows = (Interval("a", 99.9, (99.0, 100.0)), Interval("b", 90.0))
+    for chart in (Intervals("A", "%", rows), Bars("A", "% of the time", ("a",), (Bar("x", (100.0,)),))):
+        (axes,) = charts.draw(chart).axes
+        assert max(axes.get_xticks()) == 100.0
+        assert all(label.get_text().endswith(" %") for label in axes.get_xticklabels())
+
+
+def test_labels_stand_at_the_data() -> None:
+    """An axis across is labelled at the values of its curves where these are few; the last of them always is."""
+    (few,) = charts.draw(Curves("A", *LOG, (Series("a", ON, ON),))).axes
+    assert tuple(few.get_xticks()) == ON
+    ticks = tuple((float(number), f"{number} spare nodes") for number in range(12))
+    chart = Curves("A", ChartAxis("spares", ticks=ticks), ChartAxis("y"), (Series("a", (0.0, 11.0), (0.0, 1.0)),))
+    (long,) = charts.draw(chart, charts.NARROW).axes
+    assert long.get_xticks()[-1] == 11.0
+
+
+def test_a_picture_says_what_its_intervals_are() -> None:
+    """The key or the note names the interval of the mean, of a difference, or a prediction; none that is not drawn."""
+    wide, flat = ((0.5, 1.5),) * 6, ((1.0, 1.0 + 1e-4),) * 6
+    for spans, is_seen in ((wide, True), (flat, False), ((), False)):
+        series = Series("a", ON, (1.0, 1.2, 0.8, 1.1, 1.0, 1.0), spans, span="prediction band")
+        said = words(charts.draw(Curves("A", *SCALES, (series,))))
+        assert ("Shaded: prediction band." in said) == is_seen
+    rows = (Interval("a", 1.0, (0.5, 1.5), (0.0, 2.0)), Interval("b", 0.0, (0.0, 0.0)))
+    said = words(charts.draw(Intervals("A", "points", rows, None, "95 % interval of the difference", "pale")))
+    assert {"95 % interval of the difference", "pale"} <= set(said)
+    assert "95 % interval of the mean" in words(charts.draw(Intervals("A", "points", rows[:1])))
+    assert not any("interval" in text for text in words(charts.draw(Intervals("A", "points", rows[1:]))))
+
+
+def test_curves_are_told_apart_by_marks() -> None:
+    """Several curves have different marks, of many values on a few of them, and the key shows the marks."""
+    many = tuple(float(number) for number in range(200))
+    chart = Curves("A", *SCALES, tuple(Series(f"curve {number}", many, many, hue=number) for number in range(8)))
+    figure = charts.draw(chart)
+    assert len({line.get_marker() for line in figure.axes[0].lines}) == 8
+    shown = [line.get_marker() for legend in figure.legends for line in legend.legend_handles]
+    assert shown == [line.get_marker() for line in figure.axes[0].lines]
+
+
+def test_names_of_measured_values_stand_beside_lines() -> None:
+    """The name of a measured value is not on a line that curves are held against."""
+    chart = Curves(
+        "A", *SCALES, (Series("a", (0.0, 10.0), (0.0, 10.0)),), ((5.0, "level"),), ((5.0, "edge"),),
+        tuple(Dot(f"cluster {number}", 4.8, float(number)) for number in (2, 4, 7)),
+    )  # fmt: skip
     figure = charts.draw(chart)
     (axes,) = figure.axes
-    low, high = axes.get_xlim()
-    assert abs(bars(axes)[2].get_width()) / (high - low) > 1 / 3
-    assert signed_number(-span, decimals_of([span])) in words(figure)
+    with charts.style():
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        boxes = [text.get_window_extent(renderer) for text in axes.texts if text.get_text().startswith("cluster")]
+    x, y = axes.transData.transform((5.0, 5.0))
+    assert len(boxes) == 3
+    assert not any(box.x0 < x < box.x1 or box.y0 < y < box.y1 for box in boxes)
 
 
 def test_bars_are_as_long_as_their_values() -> None:
@@ -268,7 +362,8 @@ def test_swings_go_to_their_sides() -> None:
     )
     assert drawn[0].get_y() == drawn[1].get_y()
     assert drawn[2].get_y() + drawn[2].get_height() <= drawn[3].get_y()
-    assert {"half: +1.20", "twice: −2.30", "Change from goodput: 92.40"} <= set(words(figure))
+    note = "Change from goodput: 92.40. Thin lines: 95 % interval of a change."
+    assert {"half: +1.20", "twice: −2.30", note} <= set(words(figure))
 
 
 @cases("high_is_good", [True, False])
@@ -342,7 +437,7 @@ def test_of_many_curves_the_first_are_drawn() -> None:
     lines = [line for line in figure.axes[0].lines if to_hex(line.get_color()) in {each.lower() for each in HUES}]
     drawn = [tuple(line.get_ydata()) for line in lines]
     assert [series.y in drawn for series in CASES["curves, many"].series] == [True] * 8 + [False] * 3
-    assert "The first 8 of 11 curves are drawn." in words(figure)
+    assert any("The first 8 of 11 curves are drawn." in text for text in words(figure))
 
 
 def test_candidates_are_drawn_by_standing() -> None:
@@ -356,7 +451,7 @@ def test_candidates_are_drawn_by_standing() -> None:
         assert list(zip(*line.get_data(), strict=True)) == points
         assert (to_hex(line.get_color()) == GREY) == (ranking == "behind")
         assert (to_hex(line.get_markerfacecolor()) == "#ffffff") == (ranking == "perhaps")
-    assert {"← better cost [M$]", "↑ better goodput [%]"} <= set(words(figure))
+    assert {"← better cost [M$]", "↑ better goodput"} <= set(words(figure))
     assert len([text for text in words(figure) if text.startswith("a long name")]) == len(chart.points)
 
 

@@ -112,26 +112,24 @@ def texts(section: Section) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_waterfall_leads_from_everything_to_ettr(case: str) -> None:
-    """100 % and all changes come to the mean of the metric, and no change is missing or nothing."""
+def test_losses_and_ettr_come_to_all_of_the_time(case: str) -> None:
+    """All bars and the mean of ETTR come to 100 %, and no loss is missing or nothing."""
     focus = focus_of(case)
-    chart = losses.waterfall(focus)
-    end = 100 * documents.plain(focus.document)["metrics"]["ettr"]["mean"]
-    assert chart.start[1] + math.fsum(change.amount for change in chart.changes) == pytest.approx(end, abs=1e-9)
-    assert chart.end[1] == pytest.approx(end, abs=1e-9)
-    assert all(change.amount for change in chart.changes)
-    sizes = [change.amount for change in chart.changes]
-    assert sizes == sorted(sizes), "the largest loss comes first"
+    losses_of_phases = [present(bar.values[0]) for bar in losses.lost_time(focus).rows]
+    ettr = 100 * documents.plain(focus.document)["metrics"]["ettr"]["mean"]
+    assert ettr + math.fsum(losses_of_phases) == pytest.approx(100.0, abs=1e-9)
+    assert all(losses_of_phases)
+    assert losses_of_phases == sorted(losses_of_phases, reverse=True), "the largest loss comes first"
 
 
-def test_intervals_of_the_waterfall_hold_their_changes() -> None:
-    """Each has one, the change is inside, and equal replications have none."""
-    changes = losses.waterfall(focus_of("small")).changes
-    assert sum(change.ci95 is not None for change in changes) >= 4
-    assert all(
-        change.ci95[0] <= change.amount <= min(change.ci95[1], 0) for change in changes if change.ci95 is not None
-    )
-    assert [change.ci95 for change in losses.waterfall(focus_of("nothing fails")).changes] == [None, None]
+def test_intervals_of_losses_hold_their_means() -> None:
+    """Each has one, the mean is inside, and equal replications have none."""
+    bars = losses.lost_time(focus_of("small")).rows
+    assert sum(bar.ci95[0] is not None for bar in bars) >= 4
+    for bar in bars:
+        low, high = bar.ci95[0] or (0.0, math.inf)
+        assert max(low, 0.0) <= present(bar.values[0]) <= high
+    assert [bar.ci95 for bar in losses.lost_time(focus_of("nothing fails")).rows] == [(None,), (None,)]
 
 
 @cases("case", CASES)

@@ -27,9 +27,7 @@ from ettrick.analysis.page.chapters.sensitivity import drawn_ends
 from ettrick.analysis.page.charts.data import (
     Bars,
     Curves,
-    Intervals,
     TornadoChart,
-    Waterfall,
 )
 from ettrick.analysis.page.model import Figure, Section, TableBlock, plain
 from ettrick.analysis.page.report_data import FolderResults, ReportData, read_results
@@ -359,23 +357,22 @@ def test_equal_scenarios_have_no_steps() -> None:
 
 @cases("folder", ["study", "compare"])
 def test_a_bridge_is_between_the_shares_of_both_documents(materials: dict[str, ReportData], folder: str) -> None:
-    """Its ends are the ETTR of both scenarios, and each step the difference of their shares of a bucket."""
+    """Its bars are the differences of the shares of buckets, and come to the difference of the ETTR."""
     report_data = materials[folder]
     focus, against = report_data.focus, report_data.against
     section = present(compare.bridge_section(report_data))
     chart = pictures(section)["bridge"].chart
-    assert isinstance(chart, Waterfall)
+    assert isinstance(chart, Bars)
     ours, theirs = (
         documents.plain(present(focus).document)["time_shares"],
         documents.plain(present(against).document)["time_shares"],
     )
-    assert chart.start[1] == pytest.approx(100 * theirs["productive"], abs=1e-10)
-    assert chart.end[1] == pytest.approx(100 * ours["productive"], abs=1e-10)
-    for change in chart.changes:
-        bucket = change.name.replace(" ", "_")
+    for bar in chart.rows:
+        bucket = bar.name.replace(" ", "_")
         if bucket != "others":
-            assert change.amount == pytest.approx(100 * (theirs[bucket] - ours[bucket]), abs=1e-10)
-    assert chart.start[1] + sum(change.amount for change in chart.changes) == pytest.approx(chart.end[1], abs=1e-10)
+            assert bar.values[0] == pytest.approx(100 * (theirs[bucket] - ours[bucket]), abs=1e-10)
+    gain = sum(present(bar.values[0]) for bar in chart.rows)
+    assert gain == pytest.approx(100 * (ours["productive"] - theirs["productive"]), abs=1e-10)
 
 
 def test_a_bridge_between_jobs_of_two_sizes_has_no_gpu_hours(materials: dict[str, ReportData]) -> None:
@@ -413,15 +410,10 @@ def test_curves_have_the_means_and_intervals_of_the_cells() -> None:
             assert ends == pytest.approx([100 * end for end in cell["metrics"]["ettr"]["mean_ci95"]])
 
 
-def test_axes_of_words_become_rows() -> None:
-    """Without an axis of numbers every combination is a row of intervals."""
+def test_axes_of_words_have_no_curves() -> None:
+    """Without an axis of numbers there is no curve: the answers and the table of all results have every combination."""
     content = study({"kind": WORDS}, lambda kind: 0.5 + 0.01 * len(kind))
-    (picture,) = pictures(present(curves.section(of_document(RUN, content)))).values()
-    assert isinstance(picture.chart, Intervals)
-    rows = picture.chart.rows
-    assert [row.name for row in rows] == ["none", "own node", "neighbour"]
-    assert [row.mean for row in rows] == pytest.approx([100 * (0.5 + 0.01 * len(row.name)) for row in rows])
-    assert "neighbour" in picture.title
+    assert curves.section(of_document(RUN, content)) is None
 
 
 def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:

@@ -78,7 +78,7 @@ def crossover_picture(question: Asked[typed.CrossoverAnswer]) -> Draw:
     races = question.answer.lines
     crossings = races[-1].crossings if len(races) == 1 else ()
     edges = [(handover.at, f"{handover.latter} ahead") for handover in crossings if handover.at is not None]
-    return curves(question, question.answer.along, between=question.answer.between, edges=edges)
+    return curves(question, question.answer.along, edges=edges)
 
 
 _MOST_SPANS = 3  # parts of an axis that a sentence tells

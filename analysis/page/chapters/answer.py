@@ -23,9 +23,9 @@ from ettrick.analysis.amounts import (
 )
 from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import lower_is_better
-from ettrick.analysis.page.cells import axes_of, bar, shown_of_cells, summary_of
+from ettrick.analysis.page.cells import MOVED, axes_of, bar, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
-from ettrick.analysis.page.charts.data import ChartAxis, FrontChart, FrontPoint, Intervals
+from ettrick.analysis.page.charts.data import GAP95, ChartAxis, FrontChart, FrontPoint, Interval, Intervals
 from ettrick.analysis.page.first_screen import equal_within, more_runs
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, grid, plain
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Column, TableBlock, Words
     from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
     from ettrick.analysis.results.studies import SweepDocument
-    from ettrick.analysis.statistics.estimates import Interval
 
     FloatArray = npt.NDArray[np.float64]
     Draw = Callable[[str], Figure | None]
@@ -418,7 +417,7 @@ class AnsweredQuestion(Generic[_Data]):
             return ("more replications or a longer horizon needed",)
         return more_runs(needed)
 
-    def are_equal(self, mean: float | None, interval: Interval | None, difference: float = 0.0) -> bool:
+    def are_equal(self, mean: float | None, interval: tuple[float, float] | None, difference: float = 0.0) -> bool:
         """Return whether a difference of the metric from a mean is too small to matter."""
         tie = self.document.tie
         return Ties(tie.points, tie.part).are_equal(self.metric, mean, interval, difference)
@@ -452,49 +451,63 @@ class AnsweredQuestion(Generic[_Data]):
 KEY = "the-answer"
 _MOST_BARS = 14
 _MEANING = "Bars and bands show the 95 % confidence interval of each mean."
+_SAME_FAILURES = "All rows met the same failures, so differences are known better than the means."
 
 
-class IntervalRow(NamedTuple):
-    """A mean in a picture: what it is called, its cell, and a word beside it."""
-
-    name: str
-    cell: int
-    note: str = ""
-
-
-def intervals(question: AnsweredQuestion[Any], rows: Sequence[IntervalRow] | None = None) -> Draw:
-    """Return what draws some means below each other, by default those of all cells."""
+def intervals(question: AnsweredQuestion[Any]) -> Draw:
+    """Return what draws the means of all cells below each other."""
 
     def picture(title: str) -> Figure | None:
         metric, cells = question.people(), question.document.cells
-        shown = [IntervalRow(question.short([cell.values]), cell.cell) for cell in cells] if rows is None else rows
-        means = [(row.cell, bar(row.name, metric, cells[row.cell], row.note)) for row in shown]
+        means = [(cell, bar(question.short([cell.values]), metric, cell)) for cell in cells]
         drawn = [(cell, mean) for cell, mean in means if mean.mean is not None][:_MOST_BARS]
         if not drawn:
             return None
-        texts = [(mean.name, metric.worded(summary_of(cells[cell], metric.metric)), mean.note) for cell, mean in drawn]
-        alt = f"{question.what}: {'; '.join(f'{name}: {text}' for name, text, _ in texts[:6])}."
-        table = grid(title, ("setting", question.what, ""), texts, (0, 2))
-        return Figure(
-            KEY, Intervals(title, metric.form.unit, tuple(mean for _, mean in drawn)), capital(alt), _MEANING, table
-        )
+        texts = [(mean.name, metric.worded(summary_of(cell, metric.metric))) for cell, mean in drawn]
+        alt = f"{question.what}: {'; '.join(f'{name}: {text}' for name, text in texts[:6])}."
+        table = grid(title, ("setting", question.what), texts, (0,))
+        chart = Intervals(title, metric.form.unit, tuple(mean for _, mean in drawn))
+        return Figure(KEY, chart, capital(alt), _MEANING, table)
 
     return picture
 
 
-def curves(
-    question: AnsweredQuestion[Any], along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = ""
-) -> Draw:
+def gaps(question: AnsweredQuestion[Any], rows: Sequence[Interval], reference: str, *, is_behind: bool = False) -> Draw:
+    """Return what draws differences of the metric on the same failures, with the intervals that decide the answer.
+
+    They are held against zero, which has a name: changes with their signs, or how far each row is behind the best.
+    """
+
+    def picture(title: str) -> Figure | None:
+        metric, drawn = question.people(), tuple(row for row in rows if row.mean is not None)[:_MOST_BARS]
+        if not drawn:
+            return None
+        what = "behind the best" if is_behind else f"of {metric.name}" if metric.form.step else ""
+        size, text = metric.form.size, metric.form.distance if is_behind else metric.form.change
+        texts = [
+            (row.name, text((row.mean or 0.0) * size, row.ci95 and (row.ci95[0] * size, row.ci95[1] * size)), row.note)
+            for row in drawn
+        ]
+        head = "behind the best" if is_behind else "difference"
+        alt = f"{capital(head)} in {question.what}: {'; '.join(f'{name}: {gap}' for name, gap, _ in texts[:6])}."
+        table = grid(title, ("setting", head, "note"), texts, (0, 2))
+        pale = MOVED if is_behind else ""
+        chart = Intervals(title, f"{metric.step} {what}".strip(), drawn, (0.0, reference), GAP95, pale)
+        return Figure(KEY, chart, alt, _SAME_FAILURES, table)
+
+    return picture
+
+
+def curves(question: AnsweredQuestion[Any], along: str, *, edges: Sequence[tuple[float, str]] = ()) -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
-    Edges are places on the axis [SI] with names; the values of `between` name the curves, where that is an axis.
+    Edges are places on the axis [SI] with names.
     """
 
     def picture(title: str) -> Figure | None:
         axis, content, metric = question.axis(along), question.places.content, question.shown()
         lines = known_lines(content, axis, metric) if axis is not None and axis.is_numeric else []
-        named = [line._replace(name=line.fixed[between]) if list(line.fixed) == [between] else line for line in lines]
-        return curves_picture(content, axis, metric, named, KEY, title=title, edges=edges) if axis and lines else None
+        return curves_picture(content, axis, metric, lines, KEY, title=title, edges=edges) if axis and lines else None
 
     return picture
 

@@ -26,8 +26,10 @@ from ettrick.analysis.page.cells import (
     band_text,
     best_of,
     by_controls,
+    gap_bar,
     has_bands,
     missing_text,
+    moved,
     running,
     shown_of_cells,
     status_text,
@@ -42,14 +44,14 @@ from ettrick.analysis.page.chapters.answer import (
     AnsweredQuestion,
     AnswerText,
     CellRows,
-    IntervalRow,
     asked_text,
     brief,
     curves,
     front,
+    gaps,
     intervals,
 )
-from ettrick.analysis.page.charts.data import Curves
+from ettrick.analysis.page.charts.data import Curves, Interval
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Figure, Section, TableBlock, grid, plain, table_of
 from ettrick.analysis.page.sourced import (
@@ -405,14 +407,26 @@ def _standing(question: Asked[typed.BestAnswer], group: typed.RankedGroup, entry
 def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
     group_axes, inner = _for_each(question), _inner(question)
     if group_axes and len(inner) == 1 and question.is_numeric(inner[0]):
-        return curves(question, inner[0], between=group_axes[0] if len(group_axes) == 1 else "")
+        return curves(question, inner[0])
     group = question.answer.groups[_leading_group(question) or 0]
-    rows = []
-    for entry in group.order:
-        cell, standing = question.cell(entry.at), _standing(question, group, entry)
-        note = "" if _is_tie(group) or standing == "behind" else standing.removeprefix("the ")
-        rows += [] if cell is None else [IntervalRow(question.short([entry.at], *inner), cell, note)]
-    return intervals(question, rows)
+    order = list(group.order)
+    if len(inner) == 1 and (axis := question.axis(inner[0])) is not None and axis.is_numeric:
+        labels = [label for label, _ in axis.values]  # an axis with an order keeps it
+        order.sort(key=lambda entry: labels.index(entry.at[inner[0]]))
+    rows = [_gap_to_the_best(question, group, entry) for entry in order]
+    return gaps(question, rows, "the best", is_behind=True)
+
+
+def _gap_to_the_best(question: Asked[typed.BestAnswer], group: typed.RankedGroup, entry: typed.RankedCell) -> Interval:
+    """Return how far a setting is behind the best, and its own interval, moved by the mean of the best."""
+    form, mean = question.people(), question.mean(question.cell(entry.at))
+    ends = None if mean is None else mean.interval
+    pale = moved(form, ends, group.order[0].mean, is_lowest=question.is_lowest)
+    standing = "" if _is_tie(group) else _standing(question, group, entry).removeprefix("behind")
+    note = f"(mean {form.form.plain(entry.mean, ends, unit='')}) {standing}".strip()
+    return Interval(
+        question.short([entry.at], *_inner(question)), form.of(entry.behind), form.gaps(entry.behind_ci95), pale, note
+    )
 
 
 # ----------------------------------------
@@ -511,12 +525,13 @@ def _doubt(question: Asked[typed.CompareAnswer], index: int, label: str) -> str:
 
 
 def _compare_picture(question: Asked[typed.CompareAnswer]) -> Draw:
-    axis = question.answer.axis
-    other_axes = [name for name in question.varying if name != axis]
-    numeric = next((name for name in (*other_axes, axis) if question.is_numeric(name)), None)
-    if numeric is None or not other_axes:
-        return intervals(question)
-    return curves(question, numeric, between=axis if len(other_axes) == 1 and numeric != axis else "")
+    form, lines = question.people(), question.answer.lines
+    rows = [
+        gap_bar(question.short([{**compared.at, question.answer.axis: label}]), form, change,
+                "" if change.resolved else "too close to call")
+        for compared in lines for label, change in compared.differences.items() if change is not None
+    ]  # fmt: skip
+    return gaps(question, rows, f"as with {plain(question.named(question.answer.axis, lines[0].against))}")
 
 
 # ----------------------------------------

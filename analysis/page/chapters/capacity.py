@@ -110,7 +110,7 @@ def missing_nodes_section(focus: ReplayedScenario) -> Section | None:
     chart = Curves(
         title,
         ChartAxis("nodes missing at once"),
-        ChartAxis("share of the time with more than so many missing", is_log=True),
+        ChartAxis("share of the time with more than so many missing [%]", is_log=True),
         _exceedance_series(curves),
         edges=((float(spares), f"{spares:,} hot spares"),) if spares else (),
     )
@@ -175,7 +175,7 @@ def _exceedance_series(curves: Exceedance) -> tuple[Series, ...]:
         Series(
             name,
             tuple(map(float, places)),
-            tuple(float(value) if value >= _LEAST else None for value in curve[places]),
+            tuple(100.0 * float(value) if value >= _LEAST else None for value in curve[places]),
             look="step" if name == "simulated" else "dashed",
             hue={"simulated": 0, _DAILY: 1}.get(name, -1),
         )

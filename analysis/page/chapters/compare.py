@@ -30,8 +30,8 @@ from ettrick.analysis.contest.compare import by_value
 from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, rows_of
 from ettrick.analysis.page.account import requested_share
-from ettrick.analysis.page.cells import axes_of, bar, by_controls, gap_bar, mean_of, summary_of
-from ettrick.analysis.page.charts.data import Intervals, Waterfall, WaterfallStep
+from ettrick.analysis.page.cells import MOVED, axes_of, by_controls, gap_bar, mean_of, moved, summary_of
+from ettrick.analysis.page.charts.data import GAP95, Bar, Bars, Intervals
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated, variability
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, metric_words
@@ -320,10 +320,12 @@ def _glance(contest: _Contest) -> Figure | None:
     for name in document.order:
         change = contest.document.variants[name].difference.get(metric.metric)
         if change is not None and name != contest.first:
-            rows.append(gap_bar(contest.labels[name], metric, change, difference_note(change, document.replications)))
-    chart = Intervals(title, f"{metric.step} of {metric_words(contest.metric)}", tuple(rows), (0.0, f"as {first}"))
+            note = "" if change.resolved else difference_note(change, document.replications)
+            rows.append(gap_bar(contest.labels[name], metric, change, note))
+    unit = f"{metric.step} of {metric_words(contest.metric)}"
+    chart = Intervals(title, unit, tuple(rows), (0.0, f"as {first}"), GAP95)
     alt = f"Differences to {first} with their 95 % intervals. {title}."
-    caption = "Dots are means, bars the 95 % intervals of differences on the same failures; clear ones leave out zero."
+    caption = "All variants met the same failures. An interval without zero is a clear difference."
     return Figure("at-a-glance", chart, alt, caption) if rows else None
 
 
@@ -346,11 +348,10 @@ def section(report_data: ReportData) -> Section | None:
     if report_data.kind != "compare":
         return None
     contest = _Contest.of(report_data.comparison)
-    compared, pictures = _compared(contest), [_means(contest)]
-    if contest.document.ranking is not None:
-        pictures.append(_behind(contest, contest.document.ranking))
-    # The first table has what the pictures and the table of all metrics show.
-    items = (*(picture for picture in pictures if picture is not None), *compared.items[1:], _metrics(contest))
+    compared, ranking = _compared(contest), contest.document.ranking
+    pictures = () if ranking is None else (_behind(contest, ranking),)
+    # The first table has what the picture and the table of all metrics show.
+    items = (*pictures, *compared.items[1:], _metrics(contest))
     return replace(compared, items=items)
 
 
@@ -527,37 +528,27 @@ def difference_note(change: DifferenceSummary, replications: int) -> str:
     return f"too close to call ({count})"
 
 
-def _means(contest: _Contest) -> Figure | None:
-    document, metric, rows, texts = contest.document, contest.shown, [], {}
-    order = document.order or list(document.variants)
-    for name in [*order, *(unranked for unranked in document.variants if unranked not in order)]:
-        variant, label = document.variants[name], contest.labels[name]
-        texts[label] = metric.worded(summary_of(variant, metric.metric)) or "not known"
-        rows.append(bar(label, metric, variant, "" if mean_of(variant, metric.metric) is not None else texts[label]))
-    means = [f"{texts[row.name]} with {row.name}" for row in rows if row.mean is not None]
-    if not means:
-        return None
-    ends_of_order = ", ".join(dict.fromkeys((means[0], means[-1])))
-    title = f"{capital(metric.name)} of {number_of(len(rows), 'variant')}: {ends_of_order}"
-    alt = f"Means with 95 % intervals: {'; '.join(f'{name} {text}' for name, text in texts.items())}."
-    caption = "The failures are the same in all rows, so differences are clearer than these intervals suggest."
-    return Figure("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
-
-
 def _behind(contest: _Contest, ranking: RankingSummary) -> Figure:
     ahead, labels, metric, rows = ranking.may_be_best, contest.labels, contest.shown, []
+    summaries = {name: summary_of(contest.document.variants[name], metric.metric) for name in ranking.behind}
+    is_lowest = lower_is_better(metric.metric)
+    best = (min if is_lowest else max)(summary.mean or 0.0 for summary in summaries.values())
     for name, shortfall in ranking.behind.items():
-        note = ("too close to call" if len(ahead) > 1 else "the best") if name in ahead else "behind"
-        rows.append(gap_bar(labels[name], metric, shortfall, note))
+        note = ("too close to call" if len(ahead) > 1 else "the best") if name in ahead else ""
+        summary = summaries[name]
+        pale = moved(metric, summary.mean_ci95, best, is_lowest=is_lowest)
+        rows.append(gap_bar(labels[name], metric, shortfall, f"(mean {metric.mean(summary)}) {note}".strip(), pale))
     title = f"{labels[ahead[0]]} is ahead of all others, with 95 % confidence"
     if len(ahead) > 1:
         title = f"{listed([labels[name] for name in ahead])} are too close to call"
     needed = ranking.replications_to_resolve
     caption = "These intervals hold jointly with 95 %, whichever variant is truly the best."
     caption += "" if needed is None else f" About {needed:,} replications are needed to decide."
-    chart = Intervals(title, metric.step, tuple(rows), (0.0, "the best"))
+    chart = Intervals(title, f"{metric.step} behind the best", tuple(rows), (0.0, "the best"), GAP95, MOVED)
     alt = f"Behind the best in {metric.name}: {'; '.join(f'{row.name} {row.note}' for row in rows)}."
-    return Figure("comparison-behind", chart, alt, caption)
+    texts = [(labels[name], metric.distance(gap.mean, gap.ci95), row.note)
+             for (name, gap), row in zip(ranking.behind.items(), rows, strict=True)]  # fmt: skip
+    return Figure("comparison", chart, alt, caption, grid(title, ("variant", "behind the best", "note"), texts, (0, 2)))
 
 
 def _metrics(contest: _Contest) -> TableBlock:
@@ -701,8 +692,8 @@ def bridge_section(report_data: ReportData) -> Section | None:
         alike = f"ETTR is {PERCENT.plain(bridge.after)} with both, and every bucket has the same share."
         return Section("bridge", title, (alike,), (), notes)
     texts = tuple(_on_bridge(bridge, (first, second), whole, before.wanted, count, hours, speeds))
-    changes = tuple(WaterfallStep(step.name, 100 * step.gain, _ends(step.difference, 100)) for step in bridge.drawn)
-    chart = Waterfall(title, "%", (first, 100 * bridge.before), changes, (second, 100 * bridge.after))
+    bars = tuple(Bar(step.name, (100 * step.gain,), (_ends(step.difference, 100),)) for step in bridge.drawn)
+    chart = Bars(title, "gain in percentage points of ETTR", ("gain",), bars, GAP95)
     steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in bridge.steps[:6])
     alt = f"From {PERCENT.plain(bridge.before)} of {first} to {PERCENT.plain(bridge.after)} of {second}: {steps}."
     caption = "ETTR is the share of the requested GPU-time that became training; a loss that falls is a gain."

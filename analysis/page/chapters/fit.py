@@ -237,13 +237,15 @@ def _rates_by_cause(document: FitDocument) -> Figure | None:
     rows = tuple(
         Interval(cause.name, cause.rate.value, (cause.rate.low or 0.0, cause.rate.high or 0.0)) for cause in causes
     )
-    chart = Intervals("Outages per 1000 node-days up, by cause", "", rows)
+    chart = Intervals("Outages by cause", "per 1000 node-days up", rows, span="95 % interval of the rate")
     return Figure("rates", chart, "Rates of causes with 95 % intervals.") if causes else None
 
 
-def _chart(curve: CurveSummary, title: str, name: str) -> Curves:
-    band = tuple((low or 0.0, high or 0.0) for low, high in zip(curve.low, curve.high, strict=True))
-    data = Series("logs", tuple(curve.x), tuple(curve.y), ci95=band, look="step")
+def _chart(curve: CurveSummary, title: str, name: str, span: str) -> Curves:
+    size = 0.01 if "%" in name else 1.0
+    band = tuple(((low or 0.0) / size, (high or 0.0) / size) for low, high in zip(curve.low, curve.high, strict=True))
+    heights = tuple(None if y is None else y / size for y in curve.y)
+    data = Series("logs", tuple(curve.x), heights, ci95=band, look="step", span=span)
     return Curves(title, ChartAxis("days"), ChartAxis(name), (data,))
 
 
@@ -434,13 +436,14 @@ def _parameter(key: str, value: Estimated) -> str:
 
 def _pictures_of_lives(batch: BatchSummary) -> Iterator[Figure]:
     for which, title, axis in (
-        ("survival", "Share that lives longer (Kaplan-Meier)", "share alive"),
+        ("survival", "Share that lives longer (Kaplan-Meier)", "share alive [%]"),
         ("hazard", "Mean cumulative failures of a part (Nelson-Aalen)", "failures per part"),
     ):
-        yield Figure(
-            f"{which}-{batch.name or 'parts'}", _chart(batch.curves[which], f"{title}: {batch.name or 'parts'}", axis),
-            f"{title} by age.", f"Grey: 95 % of simulations of the {batch.chosen} law, met and censored as the parts.",
-        )  # fmt: skip
+        name, span = (
+            batch.name or "parts",
+            f"95 % of simulations of the {batch.chosen} law, met and censored as the parts",
+        )
+        yield Figure(f"{which}-{name}", _chart(batch.curves[which], f"{title}: {name}", axis, span), f"{title} by age.")
 
 
 _SHOWN = 10

@@ -36,7 +36,7 @@ from ettrick.analysis.page.account import (
 )
 from ettrick.analysis.page.cells import bar, shown_of_cells
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
-from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series
+from ettrick.analysis.page.charts.data import LABELS_OF_HOURS, Bar, Bars, ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import screen_of_run, stated
 from ettrick.analysis.page.glossary import cause_name
 from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
@@ -259,9 +259,12 @@ def _passed_on(places: SourceDocument) -> Words:
 
 
 def _glance(fleet: FleetSummary) -> Figure:
-    parts = sorted(of_streams(fleet), key=lambda part: -part.share)
+    parts = sorted((part for part in of_streams(fleet) if part.bucket != "productive"), key=lambda part: -part.share)
     shares = ((IDLE_WORDS[part.reason] if part.reason else part.label, part.share) for part in parts)
-    return at_a_glance("Where every GPU-hour of the cluster went", "% of all GPU-time", "all GPU-time", shares)
+    title = "All GPU-time is productive"
+    if parts:
+        title = f"The largest part of the GPU-time that is not productive is {parts[0].short}"
+    return at_a_glance(title, "% of all GPU-time", "GPU-time that is not productive", shares)
 
 
 # ----------------------------------------
@@ -428,13 +431,13 @@ def _mttf_by_size(sizes: Mapping[str, GroupSummary]) -> Figure | None:
     law = tuple((group.mttf_expected_s or 0.0) / HOUR for group in failing.values())
     largest, words = max(failing), time_text(mttfs[-1].mean or 0.0)
     title = f"Jobs of {number_of(largest, 'GPU')} run {words} between failures; 1/(N r) is {time_text(law[-1] * HOUR)}"
-    series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
-    chart = Curves(
-        title, ChartAxis("GPUs of a job", is_log=True), ChartAxis("hours between failures", is_log=True), series
-    )
+    simulated = Series("simulated", places, hours, spans, span="95 % interval of a constant rate (Gamma)")
+    series = (simulated, Series("1/(N r)", places, law, look="dashed", hue=-1))
+    x, y = ChartAxis("GPUs of a job", is_log=True), ChartAxis("running time between failures", True, LABELS_OF_HOURS)
+    chart = Curves(title, x, y, series)
     return Figure("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
-                   "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Shaded: 95 % intervals "
-                   "of a constant rate (Gamma); none below a node, where a failure stops several jobs.")  # fmt: skip
+                   "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Jobs of less than a node "
+                   "have no interval, because a failure stops several of them.")  # fmt: skip
 
 
 _WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")

@@ -29,7 +29,7 @@ from ettrick.analysis.page.account import (
     of_jobs,
     where,
 )
-from ettrick.analysis.page.charts.data import HeatMap, Waterfall, WaterfallStep
+from ettrick.analysis.page.charts.data import Bar, Bars, HeatMap
 from ettrick.analysis.page.glossary import cause_name
 from ettrick.analysis.page.model import Column, Figure, Section, table_of
 from ettrick.analysis.results.run import replays_a_log
@@ -115,11 +115,10 @@ def section(focus: ReplayedScenario) -> Section | None:
     document = focus.document
     if document.metrics["ettr"].mean is None:
         return None
-    account, chart = account_of(focus), waterfall(focus)
-    steps = ", ".join(f"{change.name} {-change.amount:.2g} %" for change in chart.changes[:3]) or "none"
-    alt = f"Waterfall from 100 % of the requested GPU-time to {chart.end[1]:.3g} % productive. Largest steps: {steps}."
-    caption = "Each step takes away what one phase cost, the largest first"
-    caption += "; whiskers: 95 % intervals of the means." if any(change.ci95 for change in chart.changes) else "."
+    account, chart = account_of(focus), lost_time(focus)
+    largest = ", ".join(f"{bar.name} {bar.values[0]:.2g} %" for bar in chart.rows[:3]) or "none"
+    alt = f"Bars of the lost part of the requested GPU-time. {chart.title}. Largest losses: {largest}."
+    caption = "A bar is what one phase takes of the requested GPU-time, the largest first."
     table = where_of_jobs(document, account)
     items: list[Figure | TableBlock] = [Figure("where-the-time-goes", chart, alt, caption, table), goodput(document)]
     stack = cluster_bar([GpuTime(*shares) for shares in document.cluster_shares.items()])
@@ -155,42 +154,42 @@ def _amounts(document: RunDocument, account: ResourceAccount) -> tuple[str, ...]
     return tuple(texts)
 
 
-def waterfall(focus: ReplayedScenario) -> Waterfall:
-    """Return the way from all requested GPU-time to what was productive, of the results."""
-    return waterfall_of(focus.document.time_shares, _intervals(focus))
+def lost_time(focus: ReplayedScenario) -> Bars:
+    """Return what each phase took of the requested GPU-time, of the results."""
+    return lost_shares(focus.document.time_shares, _intervals(focus))
 
 
-def waterfall_of(shares: Mapping[str, float], intervals: Mapping[str, tuple[float, float]]) -> Waterfall:
-    """Return the way from all requested GPU-time to what was productive, in percent, the largest loss first."""
+def lost_shares(shares: Mapping[str, float], intervals: Mapping[str, tuple[float, float]]) -> Bars:
+    """Return what each phase took of the requested GPU-time, in percent, the largest loss first."""
     losses = sorted((name for name in JOB_BUCKETS if name != "productive" and shares[name]), key=lambda n: -shares[n])
-    changes = tuple(WaterfallStep(bucket_label(name), -100 * shares[name], intervals.get(name)) for name in losses)
+    bars = tuple(Bar(bucket_label(name), (100 * shares[name],), (intervals.get(name),)) for name in losses)
     title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time became training"
-    if changes:
-        title += f"; the largest loss is {changes[0].name}, {abs(changes[0].amount):.2g} %"
-    return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", 100 * shares["productive"]))
+    if bars:
+        title += f"; the largest loss is {bars[0].name}, {100 * shares[losses[0]]:.2g} %"
+    return Bars(title, "% of the requested GPU-time", ("lost",), bars)
 
 
 def _intervals(focus: ReplayedScenario) -> dict[str, tuple[float, float]]:
-    """Return the 95 % intervals of the changes [%], where the replications of the document are at hand.
+    """Return the 95 % intervals of the losses [%], where the replications of the document are at hand.
 
     There are none where chance is not in the replications: of a log, and where all of them come to the same.
     """
     if focus.document.replications != focus.replications or replays_a_log(focus.prepared):
         return {}
-    return change_intervals(focus.ensemble.results)
+    return loss_intervals(focus.ensemble.results)
 
 
-def change_intervals(results: Sequence[Result]) -> dict[str, tuple[float, float]]:
-    """Return the 95 % intervals of the changes [%] by bucket, where they have a width."""
+def loss_intervals(results: Sequence[Result]) -> dict[str, tuple[float, float]]:
+    """Return the 95 % intervals of the losses [%] by bucket, where they have a width."""
     bases = [sum(job.requested for job in result.jobs) for result in results]
     amounts = np.array([np.sum([job.buckets for job in result.jobs], axis=0) for result in results])
     intervals = {}
     for index, name in enumerate(JOB_BUCKETS):
         estimate = ratio_interval(amounts[:, index], bases)
         if estimate is not None and estimate[2] - estimate[1] > 1e-9:
-            # A loss ends at nothing; only slowed training can be below it.
+            # A loss is not below nothing; only slowed training can be below it.
             low = estimate[1] if name == "degraded" else max(estimate[1], 0.0)
-            intervals[name] = (-100 * estimate[2], -100 * low)
+            intervals[name] = (100 * low, 100 * estimate[2])
     return intervals
 
 

@@ -22,13 +22,13 @@ from ettrick.analysis.amounts import (
 )
 from ettrick.analysis.optimize.optimize import why
 from ettrick.analysis.page.account import currency_of
-from ettrick.analysis.page.cells import ChosenAxis, bar, cell_mean, mean_of, shown_of_cells, summary_of
+from ettrick.analysis.page.cells import ChosenAxis, bar, mean_of, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import series_of
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Intervals
 from ettrick.analysis.page.first_screen import equal_within, first_screen, more_runs, not_covered, stated
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, lists, plain, table_of
+from ettrick.analysis.page.model import Column, Figure, Section, joined, lists, plain, table_of
 from ettrick.analysis.page.sourced import OPTIMIZE, SourceDocument, line, number, sentence, span, worded
 from ettrick.analysis.study.amounts import AxisSlice
 
@@ -121,9 +121,7 @@ def section(report_data: ReportData) -> Section | None:
     if optimum is None or not optimum.content.trials:
         return None
     is_first = report_data.kind == "optimize"
-    pictures = [] if is_first else [optimum.picture]
-    pictures += [_trials_picture(optimum, name) for name in optimum.metrics[1:]]
-    items = _items(optimum, pictures)
+    items = _items(optimum, [] if is_first else [optimum.picture])
     points = [] if is_first else _points(optimum)
     text = (*points, *_confirmed(optimum, report_data.common_settings))
     return Section("optimum", _title(optimum), text, items, (*_notes(optimum), *optimum.content.warnings))
@@ -480,32 +478,22 @@ def _notes(optimum: _Optimum) -> Iterator[str]:
 def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
     """Return a metric of all that was evaluated: along the axis if there is one of numbers, else the best of it.
 
-    ``None`` if nothing has a mean of it. The table of the first metric has all metrics.
+    ``None`` if nothing has a mean of it. The table has all metrics.
     """
-    content, metric, is_first = optimum.content, optimum.shown(name), name == optimum.metrics[0]
+    content, metric, title = optimum.content, optimum.shown(name), _title(optimum)
     trials = [trial for trial in _best_first(optimum) if mean_of(trial, name) is not None]
     if not trials:
         return None
-    title = _title(optimum) if is_first else _metric_title(optimum, metric)
     texts = [(optimum.where(trial.values), metric.worded(summary_of(trial, name))) for trial in trials]
     alt = f"{capital(metric.name)} of what was evaluated. {'; '.join(f'{where}: {text}' for where, text in texts[:6])}."
-    heads, axis = ("Setting", capital(metric.name)), _axis(optimum, trials)
-    table = _trials_table(optimum) if is_first else grid(title, heads, texts[:_MOST_IN_TABLE])
+    axis = _axis(optimum, trials)
     chart = _bars(optimum, title, metric, trials) if axis is None else _curve(optimum, title, metric, axis, trials)
     caption, missing = [], len(content.trials) - len(trials)
     if axis is None and len(trials) > _MOST_ROWS:
         caption.append(f"The {_MOST_ROWS} best of {number_of(len(trials), 'setting')}.")
     if missing:
         caption.append(f"{missing} of {number_of(len(content.trials), 'setting')} have no mean.")
-    return Figure(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
-
-
-def _metric_title(optimum: _Optimum, metric: MetricFormat) -> str:
-    answer = optimum.content.answer
-    text = "" if answer is None or optimum.content.front else cell_mean(answer, metric)
-    if answer is None or not text:
-        return f"{capital(metric.name)} of all that was evaluated"
-    return f"{capital(metric.name)} is {text} with {optimum.where(answer.values)}"
+    return Figure("evaluated", chart, alt, " ".join(caption), _trials_table(optimum))
 
 
 def _levels(optimum: _Optimum, metric: MetricFormat) -> tuple[tuple[float, str], ...]:

@@ -12,7 +12,7 @@ from ettrick import sim
 from ettrick.analysis.amounts import PERCENT, NumberFormat, ends_of, time_text
 from ettrick.analysis.page.cells import running, summary_of
 from ettrick.analysis.page.chapters.formula import TOO_FAR, distance
-from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
+from ettrick.analysis.page.charts.data import LABELS_OF_HOURS, ChartAxis, Curves, Dot, Series
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from ettrick.sim import units
@@ -447,7 +447,7 @@ def _interruptions_by_size(focus: ReplayedScenario, sizes: Sequence[AtSize]) -> 
         f"By the formula a job of {here:,} GPUs is interrupted every {time_text(now.mtti)} of running, one of "
         f"{last.gpus:,} GPUs every {time_text(last.mtti)}"
     )
-    y = ChartAxis("hours of running between interruptions", is_log=True)
+    y = ChartAxis("running time between interruptions", is_log=True, ticks=LABELS_OF_HOURS)
     series = _series([(size.gpus, size.mtti, size.mtti_faster) for size in sizes], between, HOUR)
     alt = (
         f"Running time between interruptions falls as the job grows, from {time_text(sizes[0].mtti)} at "

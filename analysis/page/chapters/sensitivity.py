@@ -512,7 +512,7 @@ def _by_input(effects: _Effects) -> Figure | None:
         "Alone: by how much the variance would fall if this input were known (first-order index). In all: what it "
         "takes part in, also together with others (total index); these may add up to more than 100 %."
     )
-    chart = Bars(title, "%", ("alone", "in all"), bars)
+    chart = Bars(title, "%", ("alone", "in all"), bars, "95 % interval of the share")
     return Figure("variance-by-input", chart, alt, caption, grid(title, heads, texts, note=note))
 
 

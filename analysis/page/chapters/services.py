@@ -20,7 +20,15 @@ from ettrick.analysis.amounts import (
     time_text,
 )
 from ettrick.analysis.metrics import METRICS, rows_of
-from ettrick.analysis.page.account import BesideFormula, Delivered, beside_formula, delivered, of_services, where
+from ettrick.analysis.page.account import (
+    BesideFormula,
+    Delivered,
+    at_a_glance,
+    beside_formula,
+    delivered,
+    of_services,
+    where,
+)
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import screen_of_run, stated
 from ettrick.analysis.page.formats import terminal
@@ -72,15 +80,17 @@ def headline(document: RunDocument, name: str, service: ServiceSummary) -> Table
     return delivered(f"What service {name} delivers", rows)
 
 
+# Requests that do not meet the SLO, by what becomes of them.
+_MISSED = {"late": "late", "rejected": "turned away, or given up", "failed": "lost with a replica",
+           "waiting": "waiting at the end"}  # fmt: skip
+
+
 def _requests(name: str, service: ServiceSummary) -> TableBlock:
     """Return what became of the requests."""
     offered = service.requests["offered"] or 1.0
-    words = {"in_slo": "in SLO", "late": "late", "rejected": "turned away, or given up",
-             "failed": "lost with a replica", "waiting": "waiting at the end",
-             "moved": "(moved to another replica)"}  # fmt: skip
     rows = [
         (label, short_text(service.requests[key] or 0.0), nines_text((service.requests[key] or 0.0) / offered))
-        for key, label in words.items()
+        for key, label in {"in_slo": "in SLO", **_MISSED, "moved": "(moved to another replica)"}.items()
     ]
     lost = (
         f"{short_text(service.tokens_lost)} tokens were made and lost" if service.tokens_lost else "no token was lost"
@@ -132,18 +142,35 @@ def opening(report_data: ReportData) -> FirstScreen:
         report_data.scenario,
         answer,
         ((stated(report_data.scenario, priced=document.cost is not None),),),
-        _over_time(document),
+        _missed(document),
         drivers,
         about="how many requests meet the SLO",
     )
 
 
-def _over_time(document: RunDocument) -> Figure:
-    """Return capacity and demand over time, of all services together."""
+def _missed(document: RunDocument) -> Figure | None:
+    """Return the requests that miss the SLO, by what becomes of them; ``None`` if all meet it."""
+    services = document.per_service.values()
+    offered = sum(service.requests["offered"] or 0.0 for service in services)
+    counts = {label: sum(service.requests[key] or 0.0 for service in services) for key, label in _MISSED.items()}
+    shares = [(label, count / offered) for label, count in sorted(counts.items(), key=lambda row: -row[1]) if count]
+    if not shares:
+        return None
+    title = f"Most requests that miss the SLO are {shares[0][0]}"
+    return at_a_glance(title, "% of the requests", "requests that miss the SLO", shares)
+
+
+_STEADY = 1.05  # a load whose largest value is less than so many times the smallest one is the same all the time
+
+
+def _over_time(document: RunDocument) -> Figure | None:
+    """Return capacity and demand over time, of all services together; ``None`` where both are steady."""
     windows = list(zip(*(service.windows for service in document.per_service.values()), strict=True))
     days = tuple((window.start_s + window.end_s) / 2 / DAY for window, *_ in windows)
     capacity = tuple(sum(window.capacity_per_s for window in of_all) for of_all in windows)
     demand = tuple(sum(window.demand_per_s for window in of_all) for of_all in windows)
+    if all(max(rates) <= _STEADY * min(rates) for rates in (capacity, demand)):
+        return None
     loads = [have / offered for have, offered in zip(capacity, demand, strict=True) if offered]
     least = min(loads, default=1.0)
     title = f"Replicas admit {least:.3g} times the demand in the window with the fewest"
@@ -169,9 +196,8 @@ def section(report_data: ReportData) -> Section | None:
         "A request is in SLO if its TTFT and its own mean TPOT are. Attainment by load is that of one replica whose "
         "requests are replayed one by one; between two changes of replicas or demand the rest is a closed form."
     )
-    # A run of services alone opens with the picture.
-    pictures = () if document.fleet.is_empty else (_over_time(document),)
-    return Section("services", title, (), (*pictures, *tables), (note,))
+    over_time = _over_time(document)
+    return Section("services", title, (), (*(() if over_time is None else (over_time,)), *tables), (note,))
 
 
 # Targets by window, of services and of jobs.

@@ -24,10 +24,8 @@ from ettrick.analysis.metrics import TIME_SHARE, lower_is_better
 from ettrick.analysis.page.cells import (
     ChosenAxis,
     axes_of,
-    bar,
     best_of,
     cell_mean,
-    has_bands,
     mean_of,
     missing_text,
     place_of,
@@ -35,13 +33,12 @@ from ettrick.analysis.page.cells import (
     share_of_lines,
     shown_of_cells,
     status_text,
-    summary_of,
 )
 from ettrick.analysis.page.chapters import sensitivity
 from ettrick.analysis.page.chapters.answer import IN_TIME, AnsweredQuestion, CellRows, asked_text
 from ettrick.analysis.page.chapters.answers import all_results, answers_of, section_of
-from ettrick.analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from ettrick.analysis.page.charts.data import HeatMap, Intervals
+from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
+from ettrick.analysis.page.charts.data import HeatMap
 from ettrick.analysis.page.first_screen import (
     EXACTLY,
     chance,
@@ -502,13 +499,8 @@ def section(report_data: ReportData) -> Section | None:
 
 
 def _curve_notes(content: SweepDocument) -> Iterator[str]:
-    yield (
-        "The darker band is the 95 % interval of the mean, which more replications make narrower. The "
-        "run-to-run variability is in the table of all results."
-    )
-    if any(has_bands(running(content), metric) for metric in content.metrics[:_MOST_METRICS]):
-        yield "The lighter band holds 90 % of what the unknown inputs may be; means are at their central values."
-    for metric in content.metrics[1:_MOST_METRICS]:
+    yield "The run-to-run variability is in the table of all results."
+    for metric in content.metrics[:_MOST_METRICS]:
         shown = shown_of_cells(running(content), metric, content.currency)
         if _is_level(content, shown):
             value = shown.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
@@ -521,13 +513,11 @@ def _pictures(content: SweepDocument) -> Iterator[Figure]:
     metrics = [metric for metric in content.metrics if best_of(running(content), metric)][:_MOST_METRICS]
     for position, metric in enumerate(metrics):
         worded = shown_of_cells(running(content), metric, content.currency)
-        if position and _is_level(content, worded):
+        if _is_level(content, worded):
             continue
-        if not axes:
-            yield _intervals(content, worded)
         for axis in axes[:1] if position else axes:
             lines = known_lines(content, axis, worded)
-            if lines and (axis is axes[0] or any(len(line.cells) > 2 for line in lines)):
+            if any(len(line.cells) > 2 for line in lines):
                 yield curves_picture(content, axis, worded, lines, f"{_key(metric)}-along-{_key(axis.name)}")
 
 
@@ -539,31 +529,12 @@ def _is_level(content: SweepDocument, metric: MetricFormat) -> bool:
 def _axes(content: SweepDocument) -> list[ChosenAxis]:
     """Return the axes to go along: those that questions name, else those of numbers, the one with most values first."""
     shares = {axis.name: share_of_lines(content, axis) for axis in axes_of(content) if axis.is_numeric}
-    numeric = [axis for axis in axes_of(content) if shares.get(axis.name, 0.0) > 0]
+    numeric = [axis for axis in axes_of(content) if len(axis.labels) > 2 and shares.get(axis.name, 0.0) > 0]
     # Where most points are on no line, lines tell of a few points only.
     numeric = [axis for axis in numeric if shares[axis.name] >= 0.5] or numeric[:1]
     named = dict.fromkeys((answer.model_extra or {}).get("along") for answer in content.answers)
     chosen = [axis for name in named for axis in numeric if axis.name == name]
     return (chosen or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
-
-
-def _intervals(content: SweepDocument, metric: MetricFormat) -> Figure:
-    cells, axes = running(content), axes_of(content)
-    best = best_of(cells, metric.metric)
-    shown = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
-    names = [label_text(cell.values[axes[0].name]) if len(axes) == 1 else place_of(cell, axes) or content.study
-             for cell in shown]  # fmt: skip
-    texts = [(name, cell_text(cell, metric)) for name, cell in zip(names, shown, strict=True)]
-    rows = [bar(name, metric, cell, "" if mean_of(cell, metric.metric) is not None else text)
-            for (name, text), cell in zip(texts, shown, strict=True)]  # fmt: skip
-    top = summary_of(best[0], metric.metric)
-    title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
-    alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
-    more = f"The {len(shown)} best of {len(cells)} combinations." if len(shown) < len(cells) else ""
-    caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
-    chart = Intervals(title, metric.unit, tuple(rows))
-    table = grid(title, ("Combination", capital(metric.name)), texts)
-    return Figure(f"{_key(metric.metric)}-of-all", chart, alt, caption, table)
 
 
 def _key(name: str) -> str:
@@ -574,6 +545,7 @@ def _key(name: str) -> str:
 # Two axes of a study against each other.
 
 _MOST_COLUMNS, _MOST_ROWS = 12, 40
+_LONG_LABEL = 12  # characters of a label that is read in front of a row rather than above a column
 
 
 def heat_maps_section(report_data: ReportData) -> Section | None:
@@ -604,8 +576,10 @@ def _heat_map_axes(content: SweepDocument) -> tuple[ChosenAxis, ChosenAxis] | No
     if not filled:
         return None
     first, second = max(filled, key=lambda pair: len(pair[0].labels) * len(pair[1].labels))
-    # Pages are higher than wide.
-    return (first, second) if len(first.labels) >= len(second.labels) else (second, first)
+    # Pages are higher than wide, and long labels are read in front of rows.
+    columns, rows = sorted((second, first), key=lambda axis: len(axis.labels))
+    is_long = max(map(len, columns.labels)) > _LONG_LABEL and len(rows.labels) <= _MOST_COLUMNS
+    return (columns, rows) if is_long and max(map(len, rows.labels)) <= _LONG_LABEL else (rows, columns)
 
 
 def _share_filled(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> float:

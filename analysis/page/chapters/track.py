@@ -150,23 +150,28 @@ def _cells(name: str, metric: Tracked | None) -> list[str]:
     return [text(metric.measured), predicted, z, cusum]
 
 
+_PREDICTED = "prediction band, which holds 95 % of the weeks of the model in force"
+
+
 def _pictures(document: TrackDocument) -> Iterator[Figure]:
     """Yield a history of each metric that was measured more than once."""
-    for name, label in _LABELS.items():
+    for name in _LABELS:
         history = [(at, row.week, row.metrics[name]) for at, row in enumerate(document.weeks) if name in row.metrics]
-        if sum(metric.measured is not None for *_, metric in history) < 2:
-            continue
-        x = tuple(float(at) for at, *_ in history)
-        band = tuple((metric.low or 0.0, metric.high or 0.0) for *_, metric in history)
-        ticks = tuple((float(at), week[:10]) for at, week, _ in history)[:: max(len(history) // 8, 1)]
-        measured = Series("measured", x, tuple(metric.measured for *_, metric in history))
-        predicted = Series("predicted", x, tuple(metric.median for *_, metric in history), ci95=band, look="dashed",
-                           hue=-1)  # fmt: skip
-        chart = Curves(
-            f"{label[0].upper()}{label[1:]} by week",
-            ChartAxis("week", ticks=ticks),
-            ChartAxis(label),
-            (measured, predicted),
-        )
-        yield Figure(f"history-{name}", chart, "What was measured, beside what the model in force predicts.",
-                      "Band: 95 % of the predicted weeks.")  # fmt: skip
+        if sum(metric.measured is not None for *_, metric in history) > 1:
+            about = "What was measured, and what the model in force predicts."
+            yield Figure(f"history-{name}", _course(name, history), about)
+
+
+def _course(name: str, history: Sequence[tuple[int, str, Tracked]]) -> Curves:
+    """Return a metric by week, measured and predicted."""
+    size, unit = (1.0, "") if name in _COUNTS else (0.01, " [%]")
+    x = tuple(float(at) for at, *_ in history)
+    band = tuple(((metric.low or 0.0) / size, (metric.high or 0.0) / size) for *_, metric in history)
+    means, medians = (
+        tuple(None if value is None else value / size for value in values)
+        for values in zip(*((metric.measured, metric.median) for *_, metric in history), strict=True)
+    )
+    ticks = tuple((float(at), week[:10]) for at, week, _ in history)[:: max(len(history) // 8, 1)]
+    predicted = Series("predicted", x, medians, ci95=band, look="dashed", hue=-1, span=_PREDICTED)
+    title, y = f"{capital(_LABELS[name])} by week", ChartAxis(f"{capital(_LABELS[name])}{unit}")
+    return Curves(title, ChartAxis("week", ticks=ticks), y, (Series("measured", x, means), predicted))

@@ -26,7 +26,6 @@ CHARTS: dict[type, Callable[[Any], Figure]] = {
     data.Intervals: rows.draw_intervals,
     data.Stack: rows.draw_stack,
     data.TornadoChart: rows.draw_tornado,
-    data.Waterfall: rows.draw_waterfall,
     Topology: cluster.draw_topology,
 }
 """The drawing function of each kind of picture, by the type of its data."""

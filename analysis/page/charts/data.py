@@ -28,6 +28,10 @@ class CellValue(NamedTuple):
     is_change: bool = False
 
 
+# What an interval is, unless a picture says otherwise.
+MEAN95, UNKNOWN90 = "95 % interval of the mean", "90 % band: inputs that are not known exactly"
+GAP95 = "95 % interval of the difference"
+
 # A cell of a table: words, a number, an interval; ``None`` for a number that is not known.
 Cell = str | float | CellValue | Range | None
 
@@ -51,6 +55,18 @@ class ChartAxis(NamedTuple):
     # Places that are labelled, and their labels; empty for the picture's own choice.
     ticks: tuple[tuple[float, str], ...] = ()
 
+    @property
+    def unit(self) -> str:
+        """The unit that each label repeats: that of shares, which end at 100 %."""
+        return "%" if "%" in self.title and not self.ticks else ""
+
+
+# Labels of an axis of hours on which equal ratios are equal distances, each in the unit that people use at its length.
+LABELS_OF_HOURS = (
+    (1 / 60, "1 min"), (1 / 20, "3 min"), (1 / 6, "10 min"), (0.5, "30 min"), (1.0, "1 h"), (3.0, "3 h"),
+    (10.0, "10 h"), (24.0, "1 d"), (96.0, "4 d"), (240.0, "10 d"), (960.0, "40 d"), (2400.0, "100 d"),
+    (9600.0, "400 d"),
+)  # fmt: skip
 
 _MOST_PLACES = 40  # rows of a table of curves at most
 
@@ -70,6 +86,7 @@ class Series(NamedTuple):
     band90: tuple[Range | None, ...] = ()
     look: str = "line"  # ``line``; ``dashed`` for theory; ``step`` for counts and distribution functions
     hue: int = 0  # number of its colour; -1 for grey
+    span: str = MEAN95  # what its interval is
 
 
 class Dot(NamedTuple):
@@ -145,34 +162,6 @@ class FrontChart(NamedTuple):
         return ChartTable(["", self.x.title, self.y.title, "in both together"], rows, has_one_unit=False)
 
 
-class WaterfallStep(NamedTuple):
-    """A step of a waterfall: its name, its signed size, and its 95 % interval."""
-
-    name: str
-    amount: float
-    ci95: Range | None = None
-
-
-class Waterfall(NamedTuple):
-    """From one total to another, step by step: where the time goes, or a bridge from A to B."""
-
-    title: str
-    unit: str
-    # start, end: name and height of the first and last bar; the changes lead exactly from one to the other
-    start: tuple[str, float]
-    changes: tuple[WaterfallStep, ...]
-    end: tuple[str, float]
-
-    def levels(self) -> list[float]:
-        """Return where it stands before, between and after its steps."""
-        return list(itertools.accumulate((change.amount for change in self.changes), initial=self.start[1]))
-
-    def table(self) -> ChartTable:
-        """Return a row for each total and change."""
-        changes = [(name, CellValue(amount, is_change=True), ci95 or "") for name, amount, ci95 in self.changes]
-        return ChartTable(["", self.unit, "95 % interval"], [(*self.start, ""), *changes, (*self.end, "")])
-
-
 class HeatMap(NamedTuple):
     """A table whose cells are shaded by their values."""
 
@@ -217,12 +206,12 @@ class HeatMap(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A row of a comparison: mean, Monte Carlo error, what is not known, and a word beside it."""
+    """A row of a comparison: mean, the interval that decides, one that is read second, and a word beside it."""
 
     name: str
     mean: float | None
     ci95: Range | None = None
-    band90: Range | None = None
+    pale: Range | None = None
     note: str = ""
 
 
@@ -234,14 +223,16 @@ class Intervals(NamedTuple):
     rows: tuple[Interval, ...]
     # A value to hold them against, such as 0 or a target, and its name; ``None`` for none.
     reference: tuple[float, str] | None = None
+    # span, pale: what the interval and the pale band of a row are
+    span: str = MEAN95
+    pale: str = UNKNOWN90
 
     def table(self) -> ChartTable:
         """Return a row for each mean, and one for the reference."""
         heads = ["", f"mean, {self.unit}" if self.unit else "mean"]
-        heads += ["95 % interval", "90 % band of what is not known", "note"]
-        rows: list[Sequence[Cell]] = [
-            (name, mean, ci95 or "", band90 or "", note) for name, mean, ci95, band90, note in self.rows
-        ]
+        heads += [self.span, self.pale, "note"]
+        rows: list[Sequence[Cell]] = [(name, mean, ci95 or "", pale or "", note)
+                                      for name, mean, ci95, pale, note in self.rows]  # fmt: skip
         rows += [(self.reference[1], self.reference[0], "", "", "")] if self.reference is not None else []
         return ChartTable(heads, rows)
 
@@ -285,13 +276,14 @@ class Bars(NamedTuple):
     unit: str
     series: tuple[str, ...]
     rows: tuple[Bar, ...]
+    span: str = MEAN95  # what an interval is
 
     def table(self) -> ChartTable:
         """Return a row for each row, with the interval beside each value."""
         heads = [""]
         rows: list[list[Cell]] = [[row.name] for row in self.rows]
         for number, name in enumerate(self.series):
-            heads += [f"{name} [{self.unit}]" if self.unit else name, "95 % interval"]
+            heads += [f"{name} [{self.unit}]" if self.unit else name, self.span]
             for cells, row in zip(rows, self.rows, strict=True):
                 cells += [row.values[number], row.span(number) or ""]
         return ChartTable(heads, rows)

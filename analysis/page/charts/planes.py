@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ettrick.analysis.amounts import decimals_of, number_text
+from ettrick.analysis.page.charts.data import UNKNOWN90
 from ettrick.analysis.page.charts.sheet import (
     BLUE,
     FAINT,
     GREY,
     INK,
     LINE,
+    MARKERS,
     QUIET,
     TEXT,
     WIDTH,
@@ -75,14 +78,17 @@ def _open_plane(
     key: Sequence[LegendEntry] = (),
 ) -> _Plane:  # fmt: skip
     """Return a figure with two scales; the axes are so high [in]."""
-    left = max(0.2 + max((width_of(text) for _, text in ticks_of(y, *ends[1], 6)), default=0.0), 0.35)
-    figure, axes = open_sheet(title, height, (left, 0.25, _LINE + 0.12 if y.title else 0.08, 0.48), note, key)
+    left = max(0.2 + max((width_of(text) for _, text in ticks_of(y, *ends[1], 6, y.unit)), default=0.0), 0.35)
+    # The last label has room where the values end.
+    right = max(0.25, min(width_of(x.ticks[-1][1]) / 2 + 0.06, sized(0.8)) if x.ticks else 0.0)
+    figure, axes = open_sheet(title, height, (left, right, _LINE + 0.12 if y.title else 0.08, 0.48), note, key)
     axes.grid(axis="both", color=FAINT, linewidth=0.7)
-    set_scale(axes, "x", x, ends[0])
-    set_scale(axes, "y", y, ends[1])
-    plane = _Plane(figure, axes, sized(WIDTH) - left - 0.25, height, x, y, ends)
+    set_scale(axes, "x", x, ends[0], x.unit)
+    set_scale(axes, "y", y, ends[1], y.unit)
+    plane = _Plane(figure, axes, sized(WIDTH) - left - right, height, x, y, ends)
     if y.title:
-        plane.write(0.1 - left, height + _LINE / 2 + 0.1, cut(y.title, sized(WIDTH) - 0.2), alpha=QUIET)
+        title = y.title.replace(" [%]", "")
+        plane.write(0.1 - left, height + _LINE / 2 + 0.1, cut(title, sized(WIDTH) - 0.2), alpha=QUIET)
     return plane
 
 
@@ -148,20 +154,46 @@ def _ends_of(chart: Curves) -> tuple[Range, Range]:
     x_ends, y_ends = extent(across, chart.x.is_log, 0.02), extent(up, chart.y.is_log)
     if not chart.y.is_log and y_ends[0] < 0 <= min(up, default=0.0):
         y_ends = (0.0, y_ends[1])
-    return x_ends, y_ends
+    return _no_more_than_all(chart.x, across, x_ends), _no_more_than_all(chart.y, up, y_ends)
+
+
+def _no_more_than_all(axis: ChartAxis, values: Sequence[float], ends: Range) -> Range:
+    """Return the ends of an axis, on which shares end at 100 %."""
+    return (ends[0], min(ends[1], 100.0)) if axis.unit and max(values, default=0.0) <= 100.0 else ends
 
 
 def _key_of(chart: Curves, end: float) -> list[LegendEntry]:
-    """Return what curves, bands, lines to hold them against, and extrapolated ground are called."""
-    series = chart.series
-    words = ("95 % interval", _CI95), ("90 % band: inputs that are not known exactly", _BAND90)
-    spans = [[span for curve in series for span in curve.ci95], [span for curve in series for span in curve.band90]]
-    key = [LegendEntry(c.name, hue(c.hue), 1.0, _THEORY if c.look == "dashed" else "line") for c in series if c.name]
-    key += [LegendEntry(text, INK, opacity) for (text, opacity), ends in zip(words, spans, strict=True) if any(ends)]
+    """Return what curves, lines to hold them against, and extrapolated ground are called."""
+    key = [
+        LegendEntry(curve.name, hue(curve.hue), 1.0, _THEORY if curve.look == "dashed" else "line", marker)
+        for curve, marker in zip(chart.series, _markers(chart.series), strict=True) if curve.name
+    ]  # fmt: skip
     key += [LegendEntry(name, INK, 1.0, dashes) for (_, name), dashes in _references(chart) if name]
     if chart.shaded_from is not None and chart.shaded_from[0] < end:
         key.append(LegendEntry(chart.shaded_from[1], FAINT))
     return key
+
+
+def _markers(series: Sequence[Series]) -> list[str]:
+    """Return the mark of each curve: several curves have different ones; a single one has dots on few values."""
+    if len(series) > 1:
+        return list(MARKERS[: len(series)])
+    return ["o" if len(curve.x) == 1 or (curve.look == "line" and len(curve.x) <= _FEW) else "" for curve in series]
+
+
+_SEEN = 0.01  # part of the height of a picture from which on a band can be seen
+
+
+def _on_bands(chart: Curves, ends: Range) -> str:
+    """Return what shaded bands are, of those that are wide enough to be seen."""
+    spans = {curve.span: "Shaded" for curve in chart.series if _is_seen(curve.ci95, chart.y, ends)}
+    if any(_is_seen(curve.band90, chart.y, ends) for curve in chart.series):
+        spans[UNKNOWN90] = "Pale"
+    return " ".join(f"{how}: {what}." for what, how in spans.items())
+
+
+def _is_seen(spans: Sequence[Range | None], axis: ChartAxis, ends: Range) -> bool:
+    return any(share(span[1], ends, axis.is_log) - share(span[0], ends, axis.is_log) > _SEEN for span in spans if span)
 
 
 def _references(chart: Curves) -> Iterator[tuple[tuple[float, str], Any]]:
@@ -173,30 +205,47 @@ def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
     """Return the figure, and how many names of measured values it has no room for."""
     ends = _ends_of(chart)
     end = ends[0][1]
-    plane = _open_plane(chart.title, chart.x, chart.y, ends, height=3.2, note=note, key=_key_of(chart, end))
+    note = f"{_on_bands(chart, ends[1])} {note}".strip()
+    x = _at_the_data(chart, ends[0])
+    plane = _open_plane(chart.title, x, chart.y, ends, height=3.2, note=note, key=_key_of(chart, end))
     for index, ((value, _), dashes) in enumerate(_references(chart)):
         draw_line = plane.axes.axhline if index < len(chart.levels) else plane.axes.axvline
         draw_line(value, color=INK, linewidth=1.0, linestyle=dashes)
     if chart.shaded_from is not None and chart.shaded_from[0] < end:
         plane.axes.axvspan(max(chart.shaded_from[0], ends[0][0]), end, color=FAINT, linewidth=0, zorder=0)
-    for curve in chart.series:
-        _draw_series(plane.axes, curve)
+    for index, (curve, marker) in enumerate(zip(chart.series, _markers(chart.series), strict=True)):
+        _draw_series(plane.axes, curve, marker, index)
     return plane.figure, _draw_dots_of(plane, chart)
 
 
-def _draw_series(axes: Axes, series: Series) -> None:
-    """Draw a curve and its bands."""
-    color = hue(series.hue)
-    look: dict[str, Any] = {"color": color, "linewidth": 1.8}
+_MOST_TICKS, _WIDE = 9, 0.5  # values of curves that are labelled at most; part of the axis that they take at least
+
+
+def _at_the_data(chart: Curves, ends: Range) -> ChartAxis:
+    """Return the axis across, labelled where curves have their values if these are few and on most of the axis."""
+    places = sorted({x for curve in chart.series for x in curve.x})
+    if chart.x.ticks or not 1 < len(places) <= _MOST_TICKS:
+        return chart.x
+    if share(places[-1], ends, chart.x.is_log) - share(places[0], ends, chart.x.is_log) < _WIDE:
+        return chart.x
+    decimals = decimals_of(places)
+    return chart.x._replace(ticks=tuple((place, number_text(place, decimals)) for place in places))
+
+
+def _draw_series(axes: Axes, series: Series, marker: str, index: int) -> None:
+    """Draw a curve and its bands; of many values some have marks, not the same ones on each curve."""
+    color, every = hue(series.hue), max(len(series.x) // 8, 1)
+    look: dict[str, Any] = {"color": color, "linewidth": 1.8, "clip_on": False}
     if series.look == "step":
         look["drawstyle"] = "steps-post"
     if series.look == "dashed":
         look["linestyle"] = _THEORY
     for spans, opacity in ((series.band90, _BAND90), (series.ci95, _CI95)):
         _draw_band(axes, series, spans, opacity, color)
-    has_marks = len(series.x) == 1 or (series.look == "line" and len(series.x) <= _FEW)
-    heights = [math.nan if y is None else y for y in series.y]
-    axes.plot(series.x, heights, marker="o" if has_marks else "", markersize=3.5, zorder=2.5, **look)
+    look |= {"marker": marker, "markersize": 4.5, "zorder": 2.5}
+    if len(series.x) > _FEW:
+        look["markevery"] = (index * every // len(MARKERS), every)
+    axes.plot(series.x, [math.nan if y is None else y for y in series.y], **look)
 
 
 def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacity: float, color: str) -> None:
@@ -221,7 +270,16 @@ def _draw_dots_of(plane: _Plane, chart: Curves) -> int:
     for dot in chart.dots:
         plane.axes.plot([dot.x], [dot.y], marker="D", markersize=5.5, **look)
     spots = [plane.inches(dot.x, dot.y) for dot in chart.dots]
-    return _write_names(plane, spots, [_named(dot) for dot in chart.dots], [_on_lines(plane, chart.series)])
+    lines, references = _on_lines(plane, chart.series), _on_references(plane, chart)
+    return _write_names(plane, spots, [_named(dot) for dot in chart.dots], [lines + references, lines])
+
+
+def _on_references(plane: _Plane, chart: Curves) -> list[SheetBox]:
+    """Return where lines lie that curves are held against."""
+    levels = [plane.inches(plane.ends[0][0], height)[1] for height, _ in chart.levels]
+    edges = [plane.inches(place, plane.ends[1][0])[0] for place, _ in chart.edges]
+    across, up = plane.across, plane.up
+    return [*((0.0, y - 0.02, across, y + 0.02) for y in levels), *((x - 0.02, 0.0, x + 0.02, up) for x in edges)]
 
 
 def _write_names(

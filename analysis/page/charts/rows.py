@@ -1,4 +1,4 @@
-"""Charts whose rows lie below each other: bars, intervals, tornadoes, waterfalls, one bar of parts, shaded tables."""
+"""Charts whose rows lie below each other: bars, intervals, tornadoes, one bar of parts, shaded tables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
-from ettrick.analysis.page.charts.data import Bars, ChartAxis, HeatMap, Intervals, Stack, TornadoChart, Waterfall
+from ettrick.analysis.page.charts.data import Bars, ChartAxis, HeatMap, Intervals, Stack, TornadoChart
 from ettrick.analysis.page.charts.sheet import (
     BLUE,
     FAINT,
-    GREEN,
     GREY,
     INK,
     ORANGE,
@@ -24,6 +23,7 @@ from ettrick.analysis.page.charts.sheet import (
     cut,
     extent,
     hue,
+    lightness,
     named_rows,
     numbers_in,
     on,
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.charts.data import Range
 
 
+_ALL = 100.0  # the largest share [%]
+
+
 def _open_rows(
     chart: Any, names: Sequence[str], ends: Range, *, row: float = 0.26, before: Iterable[str] = (),
     behind: Iterable[str] = (), column: Sequence[str] = (), note: str = "", key: Sequence[LegendEntry] = (),
@@ -56,14 +59,18 @@ def _open_rows(
     pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
     free = sized(WIDTH) - 0.35 - aside - sum(pads)  # of which the bars have half an inch at least
     lines, across, height = named_rows(names, min(sized(2.3), free - 0.5))
-    unit = "" if chart.unit == "%" else chart.unit
+    unit = chart.unit.removeprefix("%").strip()
     margins = (0.2 + across, 0.15 + aside, 0.05, 0.5 if unit else 0.34)
     figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
     low, high = ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
     inch = (high - low) / (free - across)
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), lines)
-    set_scale(axes, "x", ChartAxis(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
+    limits = low - pads[0] * inch, high + pads[1] * inch
+    set_scale(axes, "x", ChartAxis(unit), limits, chart.unit)
+    if chart.unit.startswith("%") and high <= _ALL:  # there is room for a label on the right, and no share above it
+        axes.set_xticks([tick for tick in axes.get_xticks() if limits[0] <= tick <= _ALL])
+        axes.set_xlim(limits)
     return figure, axes
 
 
@@ -111,8 +118,10 @@ def _draw_span(axes: Axes, place: float, span: Range | None, color: str = INK, w
 
 
 def _texts_of(values: Sequence[float | None], unit: str) -> list[str]:
-    decimals = decimals_of(values)
-    return [with_unit(number_text(value, decimals), unit) for value in values]
+    """Return values as labels; where some are negative, all have their signs."""
+    decimals, has_signs = decimals_of(values), any(value is not None and value < 0 for value in values)
+    text = signed_number if has_signs else number_text
+    return [with_unit(NOTHING if value is None else text(value, decimals), unit) for value in values]
 
 
 # ----------------------------------------
@@ -133,7 +142,7 @@ def draw_bars(chart: Bars) -> Figure:
     ]  # fmt: skip
     figure, axes = _draw_rows(
         chart, [row.name for row in chart.rows], bars, row=0.1 + 0.16 * count,
-        note="Thin lines: 95 % interval." if any(bar.span for bar in bars) else "",
+        note=f"Thin lines: {chart.span}." if any(bar.span for bar in bars) else "",
         key=[LegendEntry(name, hue(index)) for index, name in enumerate(chart.series)] if count > 1 else (),
     )  # fmt: skip
     axes.axvline(0.0, color=GREY, linewidth=0.8)
@@ -147,16 +156,19 @@ _WORDS = 2.1  # width of a value and its note at most [in]
 
 
 def draw_intervals(chart: Intervals) -> Figure:
-    """Draw a dot for each mean, a dark line for its 95 % interval, and a light band for what is not known exactly."""
+    """Draw a dot for each mean, a dark line for the interval that decides, and a light band for what is read second."""
     names, means, spans, bands, _ = zip(*chart.rows, strict=True) if chart.rows else ((),) * 5
-    key = [LegendEntry("95 % interval of the mean", BLUE, 1.0, "line")] if any(spans) else []
-    key += [LegendEntry("90 % band: inputs that are not known exactly", BLUE, 0.22)] if any(bands) else []
+    key = [LegendEntry(chart.span, BLUE, 1.0, "line")] if any(span and span[0] < span[1] for span in spans) else []
+    key += [LegendEntry(chart.pale, BLUE, 0.22)] if any(bands) else []
     spots, texts = numbers_in(means, spans, bands), _notes_of(chart)
     if chart.reference is not None:
         key.append(LegendEntry(chart.reference[1], ORANGE, 1.0, "line"))
         spots.append(chart.reference[0])
+    low, high = extent(spots)
+    if chart.unit.startswith("%") and max(spots, default=0.0) <= _ALL:
+        high = min(high, _ALL)
     figure, axes = _open_rows(
-        chart, names, extent(spots), column=texts, key=key,
+        chart, names, (low, high), column=texts, key=key,
         row=max((block_height(text) + 0.1 for text in texts), default=0.26),
     )  # fmt: skip
     if chart.reference is not None:
@@ -164,8 +176,8 @@ def draw_intervals(chart: Intervals) -> Figure:
     beside: Any = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "size": TEXT, "color": INK}
     for place, (row, text) in enumerate(zip(chart.rows, texts, strict=True)):
         axes.annotate(text, (1.0, place), (5, 0), va="center", alpha=QUIET if row.mean is None else 1.0, **beside)
-        if row.band90 is not None:
-            low, high = row.band90
+        if row.pale is not None:
+            low, high = row.pale
             axes.barh(place, high - low, left=low, height=0.5, color=BLUE, alpha=0.22, linewidth=0)
         _draw_span(axes, place, row.ci95, BLUE, 2.4)
         if row.mean is not None:
@@ -212,7 +224,8 @@ def draw_tornado(chart: TornadoChart) -> Figure:
         bars.append(_RowBar(place, height, 0.0, change, ORANGE if is_second else BLUE, span, label, change < 0))
     figure, axes = _draw_rows(
         chart, [swing.name for swing in chart.swings], bars, row=0.36 if is_high else 0.28,
-        note=f"Change from {chart.center[0]}: {with_unit(number_text(chart.center[1], decimals), chart.unit)}",
+        note=f"Change from {chart.center[0]}: {with_unit(number_text(chart.center[1], decimals), chart.unit)}. "
+        f"{'Thin lines: 95 % interval of a change.' if any(span for *_, span in ends) else ''}".strip(),
         key=[LegendEntry("low end of the input", BLUE), LegendEntry("high end of the input", ORANGE)],
     )  # fmt: skip
     axes.axvline(0.0, color=GREY, linewidth=1.0)
@@ -222,8 +235,9 @@ def draw_tornado(chart: TornadoChart) -> Figure:
 # ----------------------------------------
 # One bar that is made of parts.
 
-# Opacities of parts of one hue, one after another, so that neighbours can be distinguished.
-_FADED = (1.0, 0.7, 0.45, 0.3)
+# Opacities of parts of one hue, and by how much neighbours differ in lightness where they can (L*), so that they can be
+# distinguished without colours.
+_FADED, _APART = (1.0, 0.7, 0.45, 0.3), 10.0
 
 
 def draw_stack(chart: Stack) -> Figure:
@@ -232,8 +246,7 @@ def draw_stack(chart: Stack) -> Figure:
     unit = "" if chart.unit == "%" else f" {chart.unit}"
     key: list[LegendEntry] = []
     for part, text in zip(chart.parts, _texts_of(amounts, chart.unit), strict=True):
-        fade = _FADED[sum(entry.color == hue(part.hue) for entry in key) % len(_FADED)]
-        key.append(LegendEntry(f"{part.name} {text}{unit}", hue(part.hue), fade))
+        key.append(LegendEntry(f"{part.name} {text}{unit}", hue(part.hue), _fade(hue(part.hue), key)))
     figure, axes = open_sheet(chart.title, 0.5, (0.25, 0.35, 0.05, 0.5 if unit else 0.34), key=key)
     ends = {False: 0.0, True: 0.0}  # at the right, at the left
     for amount, entry in zip(amounts, key, strict=True):
@@ -247,74 +260,15 @@ def draw_stack(chart: Stack) -> Figure:
     return figure
 
 
-# ----------------------------------------
-# Waterfalls: from one total to another, step by step.
-
-_HALF = 0.31  # half the height of a bar, in rows
-_SMALL = 0.4  # changes that together take less of a full axis than this are drawn on one that begins above 0
-
-
-def draw_waterfall(chart: Waterfall) -> Figure:
-    """Draw a full bar for the first total, a floating one for each change, and a full one for the last total.
-
-    Where the changes are small beside the totals, the axis does not begin at 0: the full bars are then broken, and a
-    line of text says where it begins. Lengths of changes can be compared with each other either way.
-    """
-    levels, changes = chart.levels(), chart.changes
-    spans = [
-        step.ci95 and (level + step.ci95[0], level + step.ci95[1]) for step, level in zip(changes, levels, strict=False)
-    ]
-    spots = numbers_in(levels, spans, [chart.end[1]])
-    base = _base(min(spots), max(spots))
-    decimals = decimals_of([change.amount for change in changes])
-    first, last = (
-        _RowBar(row, 2 * _HALF, base, total, BLUE, None, with_unit(number_text(total, decimals), chart.unit))
-        for row, (_, total) in ((0, chart.start), (len(changes) + 1, chart.end))
-    )
-    steps = [
-        _RowBar(row, 2 * _HALF, level, level + change.amount, ORANGE if change.amount < 0 else GREEN, span,
-                signed_number(change.amount, decimals))
-        for row, (change, level, span) in enumerate(zip(changes, levels, spans, strict=False), start=1)
-    ]  # fmt: skip
-    names = [chart.start[0], *(change.name for change in changes), chart.end[0]]
-    figure, axes = _draw_rows(chart, names, [first, last, *steps], note=_note(chart, base))
-    if chart.unit == "%":  # there is room for a label on the right, and no share above all of it
-        limits = axes.get_xlim()
-        axes.set_xticks([tick for tick in axes.get_xticks() if limits[0] <= tick <= 100.0])
-        axes.set_xlim(limits)
-    for row, level in enumerate(levels):
-        axes.plot([level, level], [row + _HALF, row + 1 - _HALF], color=GREY, linewidth=0.8)
-    for row in (0, len(names) - 1) if base else ():
-        _break_bar(axes, row, base)
-    return figure
-
-
-def _note(chart: Waterfall, base: float) -> str:
-    begin = f"The axis begins at {with_unit(f'{base:,.6g}', chart.unit)}, so the full bars are cut off."
-    sentences = [begin] if base else []
-    if chart.unit == "%" and chart.changes:
-        sentences.append("Changes are in percentage points.")
-    if any(change.ci95 is not None for change in chart.changes):
-        sentences.append("Thin lines: 95 % interval of a change.")
-    return " ".join(sentences)
-
-
-def _base(low: float, high: float) -> float:
-    """Return where the full bars begin: at 0, or at a round number below all that changes."""
-    span = high - low
-    if low <= 0 or span <= 1e-12 * high or span >= _SMALL * high:
-        return 0.0
-    step = 10.0 ** math.floor(math.log10(span)) / 2
-    return max(math.floor((low - 0.25 * span) / step) * step, 0.0)
-
-
-def _break_bar(axes: Axes, row: int, base: float) -> None:
-    """Draw two strokes through a bar that does not begin at 0."""
-    low, high = axes.get_xlim()
-    inch = (high - low) / float(axes.get_window_extent().width / axes.figure.dpi)
-    for place in (0.14, 0.2):
-        ends = [base + (place + side) * inch for side in (-0.04, 0.04)]
-        axes.plot(ends, [row + 0.42, row - 0.42], color="white", linewidth=1.6, gid="break")
+def _fade(color: str, key: Sequence[LegendEntry]) -> float:
+    """Return the opacity of the next part: one that its hue does not have yet, and not as light as its neighbour."""
+    used = [entry.alpha for entry in key if entry.color == color]
+    free = [fade for fade in _FADED if used.count(fade) == min(map(used.count, _FADED))]
+    if not key:
+        return free[0]
+    before = lightness(key[-1].color, key[-1].alpha)
+    apart = {fade: abs(lightness(color, fade) - before) for fade in free}
+    return next((fade for fade in free if apart[fade] >= _APART), max(free, key=apart.__getitem__))
 
 
 # ----------------------------------------

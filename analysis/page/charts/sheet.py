@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
 SUFFIXES = (".svg", ".png", ".pdf")  # formats of pictures, by the end of the file's name
 
-# Colours that the colour-blind distinguish, after Okabe and Ito; the last two replace black and yellow.
-HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D1F")
+# Colours that the colour-blind distinguish, and that are three times as dark as white: the first three are of Okabe and
+# Ito, the others lie as far from these and from each other as they can. Each has a mark of its own, for lines.
+HUES = ("#0072B2", "#D55E00", "#009E73", "#BF7DA9", "#683500", "#23246E", "#A050F0", "#7A1040")
+MARKERS = "os^vPXp*"
 BLUE, ORANGE, GREEN = HUES[:3]
 
 # What belongs to nothing in particular; type; lines of a grid.
@@ -52,6 +54,14 @@ _DARK_FROM = 6
 def hue(number: int) -> str:
     """Return a colour; grey (-1) for what belongs to nothing in particular, and that of type (-2)."""
     return HUES[number % len(HUES)] if number >= 0 else GREY if number == -1 else INK
+
+
+def lightness(color: str, opacity: float = 1.0) -> float:
+    """Return how light a colour looks on white, from 0 for black to 100 (L* of CIE 1976)."""
+    channels = [1.0 - opacity * (1.0 - int(color[place : place + 2], 16) / 255) for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
+    luminance = float(np.dot((0.2126, 0.7152, 0.0722), linear))
+    return 116.0 * float(np.cbrt(luminance)) - 16.0 if luminance > 216 / 24389 else 24389 / 27 * luminance
 
 
 def on(shade: int) -> str:
@@ -197,12 +207,13 @@ _SWATCH, _BETWEEN = 0.34, 0.2  # room of a mark of a key, and between its entrie
 
 
 class LegendEntry(NamedTuple):
-    """An entry of a key: what it says, its colour, its opacity, and its mark: bar, line, dot, ring, or dashes."""
+    """An entry of a key: what it says, its colour, its opacity, its mark (bar, line, dot, ring, dashes), and on it."""
 
     text: str
     color: str
     alpha: float = 1.0
     mark: Any = "bar"
+    marker: str = ""
 
 
 _LINES: Any = {"linewidth": 1.8}
@@ -275,7 +286,8 @@ def _draw_key(figure: Figure, row: Sequence[LegendEntry], height: float) -> None
 
     handles = [
         Line2D([], [], color=entry.color, alpha=entry.alpha, label=entry.text,
-               **_MARKS.get(entry.mark, _LINES | {"linestyle": entry.mark}))
+               **(_MARKS.get(entry.mark, _LINES | {"linestyle": entry.mark})
+                  | ({"marker": entry.marker, "markersize": 4.5} if entry.marker else {})))
         for entry in row
     ]  # fmt: skip
     figure.legend(
@@ -405,6 +417,9 @@ def _digits(value: float) -> int:
     return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
 
 
+_UP = 0.4  # height that a label of a vertical axis takes, so that these stay few [in]
+
+
 def set_scale(axes: Axes, side: Literal["x", "y"], scale: ChartAxis, ends: Range, unit: str = "") -> None:
     """Give an axis its ends and as many labels as there is room for; the horizontal one its title too.
 
@@ -416,7 +431,7 @@ def set_scale(axes: Axes, side: Literal["x", "y"], scale: ChartAxis, ends: Range
     start, length = size * place.p0[index], size * place.size[index]
 
     def room(tick: Tick) -> Range:
-        half = width_of(tick[1]) / 2 + 0.04 if side == "x" else LINE * TEXT / _INCH / 2
+        half = width_of(tick[1]) / 2 + 0.04 if side == "x" else _UP / 2
         middle = start + length * share(tick[0], ends, scale.is_log)
         return middle - half, middle + half
 
@@ -424,7 +439,8 @@ def set_scale(axes: Axes, side: Literal["x", "y"], scale: ChartAxis, ends: Range
         ticks = ticks_of(scale, *ends, count, unit)
         return [tick for tick in ticks if side == "y" or (room(tick)[0] > 0 and room(tick)[1] < size)]
 
-    ticks = _fitting(ticks_at_most, 7 if side == "x" else 6, room)
+    most = 7 if side == "x" else 6
+    ticks = _apart(ticks_at_most(most), room) if scale.ticks else _fitting(ticks_at_most, most, room)
     axes.set(**{f"{side}scale": "log" if scale.is_log else "linear", f"{side}lim": ends})
     axis = axes.xaxis if side == "x" else axes.yaxis
     axis.set_ticks([value for value, _ in ticks], [text for _, text in ticks])
@@ -440,11 +456,20 @@ def share(value: float, ends: tuple[float, float], is_log: bool) -> float:
     return (value - ends[0]) / (ends[1] - ends[0])
 
 
+def _apart(ticks: Sequence[Tick], room: Callable[[Tick], Range]) -> list[Tick]:
+    """Return the labels that have room, from the ends inwards: the last one always has."""
+    chosen = list(ticks[-1:])
+    for tick in ticks[:-1]:
+        low, high = room(tick)
+        if all(high <= room(neighbour)[0] or room(neighbour)[1] <= low for neighbour in chosen):
+            chosen.append(tick)
+    return sorted(chosen)
+
+
 def _fitting(ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callable[[Tick], Range]) -> list[Tick]:
-    """Return as many labels as there is room for: round numbers further apart, or else every second, third, ... one."""
-    tries = map(ticks_at_most, range(most, 1, -1))
-    most_ticks = ticks_at_most(most)
-    for ticks in itertools.chain(tries, (most_ticks[::stride] for stride in range(1, len(most_ticks) + 1))):
+    """Return as many labels as there is room for: round numbers, further apart if they have to be."""
+    for count in range(most, 1, -1):
+        ticks = ticks_at_most(count)
         if all(room(left)[1] <= room(right)[0] for left, right in itertools.pairwise(ticks)):
             return ticks
-    return []
+    return _apart(ticks_at_most(most), room)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PAGE_LIGHT, PAGE_DARK = "#ffffff", "#15181c"
 
 # `HUES` as light as a dark page needs them, in order.
-_DARK_HUES = ("#4ba6e0", "#f0864a", "#35b98e", "#dd9bbe", "#e8ad2e", "#7cc5ee", "#a98bc4", "#bb9a45")
+_DARK_HUES = ("#3f9bd8", "#f0864a", "#35c598", "#eab0d4", "#f2dc82", "#cfdcff", "#9a6cf0", "#d83f7e")
 
 _DARK = dict(zip(map(str.lower, HUES), _DARK_HUES, strict=True)) | {
     PAGE_LIGHT: PAGE_DARK,

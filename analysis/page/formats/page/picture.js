@@ -2,7 +2,7 @@
 // The picture of the explorer: lines or dots of cells, with their intervals and bands.
 const explorerPicture = ({ axes, metrics }, state) => {
   const [MEAN, LOW, HIGH, BAND_LOW, BAND_HIGH] = [0, 1, 2, 3, 4];
-  const COLORS = ["0072b2", "d55e00", "009e73", "cc79a7", "e69f00", "56b4e9", "7a5195", "8c6d1f"];
+  const COLORS = ["0072b2", "d55e00", "009e73", "bf7da9", "683500", "23246e", "a050f0", "7a1040"];
   const TRIES = [1, 2, 2.5, 5, 10];
   const MANY = 6; // lines whose intervals still do not hide each other
   const SIZE = { width: 860, height: 400, top: 32, bottom: 62, left: 74 };
