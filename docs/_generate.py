@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, get_args
 
 import yaml
+from _generate_results import anchor, pages_of, write_pages
 
 from ettrick import sim
 from ettrick.analysis import api
@@ -75,10 +76,13 @@ _HEAD = """\
 
 <!-- Written by docs/_generate.py from the models. Change the models, then run `make docs`. -->
 
-Every key of a scenario file. An unknown key is an error. [Write a scenario](../howto/write-a-scenario.md) shows how
-the keys work together; `ettrick schema` prints the same as a JSON Schema.
+The keys of a scenario file, in the order of the file; each key has its own page. An unknown key is an error.
+[Write a scenario](../howto/write-a-scenario.md) shows how the keys work together; `ettrick schema` prints all of them
+as a JSON Schema.
+"""
 
-How values are written:
+_VALUES = """\
+## How values are written
 
 | | |
 |---|---|
@@ -89,14 +93,14 @@ How values are written:
 | whole number | `16384`, or text with a prefix: `16 Ki` |
 | law or time | a [law](#laws) of random times, or one time that is always the same: `5 min` |
 
-A default of – means that the key may be left out and then has no value. Where the first key of a part is `use`, it
-picks one of several kinds, and the other keys belong to that kind.
+A default of – means that the key may be left out and then has no value. If the first key of a part is `use`, it picks
+one of several kinds, and the other keys belong to that kind.
 """
 
 
-def scenario_reference() -> str:
-    """Return the page as Markdown."""
-    return _Page(sim.schema()).text()
+def scenario_reference() -> dict[Path, str]:
+    """Return the pages as Markdown: the keys at the top, and one for each of them."""
+    return pages_of(_Page(sim.schema()).text(), PAGE)
 
 
 _CONDITIONS = {
@@ -119,7 +123,7 @@ class _Page:
         """Paths and definitions that have their section: several kinds of source share keys."""
 
     def text(self) -> str:
-        """Return the whole page."""
+        """Return all pages, one after another."""
         top = {name: node for name, node in self.schema["properties"].items() if name != "extends"}
         self.lines.append("## Top level\n")
         extends = self.schema["properties"]["extends"]
@@ -133,13 +137,15 @@ class _Page:
             cells[-1] = _CONDITIONS.get(name, cells[-1]) if name not in required else cells[-1]
             rows.append((*cells, description))
         self._table(rows)
+        self.lines.append(_VALUES)
         for name, node in top.items():
             if name != "templates":  # they are jobs
                 entry = node.get("additionalProperties")  # of a mapping of names
                 self._part(name, entry if isinstance(entry, dict) else node)
+            if name == "scheduler":
+                self._schedulers()
         self._laws()
         self._phases()
-        self._schedulers()
         self._catalog()
         return "\n".join(self.lines).rstrip() + "\n"
 
@@ -153,17 +159,17 @@ class _Page:
         self.written.update((path, kind) for kind in kinds)
         chosen = [self._choice(kind) for kind in kinds]
         if "." not in path:
-            self.lines.append(f"## {path}\n")
+            self.lines.append(f"# {path}\n")
             if chosen[0] is not None:
                 self._say_default(path)
         elif len(kinds) > 1 and chosen[0] is not None:
-            self.lines.append(f"### {path}\n")
+            self.lines.append(f"## {path}\n")
             self.lines.append("`use` picks one of these.\n")
         for kind, use in zip(kinds, chosen, strict=True):
             definition = self.definitions[kind]
             heading = f"{path}: {use['const']}" if use is not None else path
             if "." in path or use is not None:
-                self.lines.append(f"### {heading}\n")
+                self.lines.append(f"## {heading}\n")
             text = _first_paragraph(definition.get("description", ""))
             if kind.startswith("Bundle_"):
                 text = f"{sim.inventory()['failure bundles (failures.use)'][use['const']]}."
@@ -193,19 +199,19 @@ class _Page:
         if path == "recovery":
             self.lines.append(
                 "It may also name a [preset](../explanation/recovery.md#the-presets), which is one of these "
-                "with numbers, observers and stores; what the scenario states itself wins.\n"
+                "with numbers, observers and stores; keys that the scenario states replace those of the preset.\n"
             )
 
     def _laws(self) -> None:
-        self.lines.append("## Laws\n")
+        self.lines.append("# Laws\n")
         self.lines.append(
-            "A law says how a time varies: `{use: weibull, shape: 0.7, mean: 30 d}`. Plain text such as `30 min` is "
-            "the law `fixed`.\n"
+            "A law is the distribution of a random time: `{use: weibull, shape: 0.7, mean: 30 d}`. Plain text such as "
+            "`30 min` is the law `fixed`.\n"
         )
         for node in self.definitions.values():
             if node["properties"].get("use", {}).get("const") not in LAW_NAMES:
                 continue
-            self.lines.append(f"### use: {node['properties']['use']['const']}\n")
+            self.lines.append(f"## use: {node['properties']['use']['const']}\n")
             self.lines.append(f"{_first_paragraph(node['description'])}\n")
             required = set(node["required"])
             inner = {name: part for name, part in node["properties"].items() if name != "use"}
@@ -214,9 +220,9 @@ class _Page:
                 self._part(f"laws.{name}", part)
 
     def _phases(self) -> None:
-        self.lines.append("## Phases\n")
+        self.lines.append("# Phases\n")
         self.lines.append(
-            "What a recovery takes may be one time, or a list of phases that follow on one another: "
+            "A time of a recovery may be one time, or a list of phases, one after another: "
             "`[{name: teardown, time: 30 s}, {name: imports, time: {use: lognormal, median: 15 s, sigma: 0.3}, each: "
             "node}]`.\n"
         )
@@ -228,8 +234,8 @@ class _Page:
 
     def _schedulers(self) -> None:
         self.lines.append("## Presets of the scheduler\n")
-        self.lines.append("`scheduler.use` names one; a key that the scenario states itself wins.\n")
-        self.lines.append("| use | what it is | keys that it sets |")
+        self.lines.append("`scheduler.use` names one; keys that the scenario states replace those of the preset.\n")
+        self.lines.append("| use | scheduler | keys that it sets |")
         self.lines.append("|---|---|---|")
         for name, row in catalog.schedulers().items():
             keys = yaml.safe_dump(row["keys"], default_flow_style=True, sort_keys=False, width=10_000).strip()
@@ -237,8 +243,8 @@ class _Page:
         self.lines.append("")
 
     def _catalog(self) -> None:
-        self.lines.append("## Names that come with Ettrick\n")
-        self.lines.append("`ettrick list` prints them, and the strategies, with a line about each.\n")
+        self.lines.append("# Bundled names\n")
+        self.lines.append("`ettrick list` prints them, and the strategies, with one line about each.\n")
         for kind, entries in sim.inventory().items():
             if kind in _CATALOG:
                 names = ", ".join(f"`{name}`" for name in entries)
@@ -247,7 +253,7 @@ class _Page:
     # --------------------------------------------------------------------------------------------- tables
 
     def _table(self, rows: list[tuple[str, str, str, str]]) -> None:
-        self.lines.append("| key | takes | default | what it says |")
+        self.lines.append("| key | takes | default | meaning |")
         self.lines.append("|---|---|---|---|")
         self.lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
         self.lines.append("")
@@ -292,13 +298,13 @@ class _Page:
     def _union(self, place: str, choices: list[Node]) -> str:
         kinds = [choice for choice in choices if choice.get("type") != "null"]
         if all("$ref" in choice for choice in kinds) and len(kinds) > 1:
-            return "[one of several kinds](#" + _slug(place) + ")"
+            return "[one of several kinds](#" + anchor(place) + ")"
         texts = [self._type(place, choice) for choice in kinds]
         return " or ".join(dict.fromkeys(texts))
 
     def _plain(self, place: str, node: Node) -> str:
         if "$ref" in node:
-            return f"[keys](#{'jobs' if place == 'templates' else _slug(place)})"
+            return f"[keys](#{'jobs' if place == 'templates' else anchor(place)})"
         if "enum" in node:
             return " or ".join(f"`{choice}`" for choice in node["enum"])
         if "const" in node:
@@ -344,11 +350,6 @@ def _examples(node: Node) -> str:
 
 def _first_paragraph(text: str) -> str:
     return " ".join(text.split("\n\n", 1)[0].split()).replace("``", "`")
-
-
-def _slug(heading: str) -> str:
-    """Return the anchor of a heading, as GitHub and MyST make it."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def metrics_reference(page: str) -> str:
@@ -408,7 +409,7 @@ _FORMULAS_HEAD = """\
 
 `ettrick formula` answers a back-of-the-envelope question: equation, number with its unit, assumptions and source.
 `ettrick formula NAME` alone says what a question needs. Amounts are written as in a scenario, with or without quotes;
-an MTBF may be a rate too, such as `6.5 per 1000 node-days`. `--json` prints [a document](json.md#what-formula-prints).
+an MTBF may be a rate too, such as `6.5 per 1000 node-days`. `--json` prints [a document](json/formula-document.md).
 What the equations leave out, a simulation has: [the mathematics of goodput](../explanation/mathematics.md).
 """
 
@@ -718,6 +719,6 @@ if __name__ == "__main__":
     GLOSSARY_PAGE.write_text(glossary(), encoding="utf-8")
     METRICS_PAGE.write_text(metrics_reference(METRICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     SEMANTICS_PAGE.write_text(engines(SEMANTICS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    PAGE.write_text(scenario_reference(), encoding="utf-8")
+    write_pages(scenario_reference())
     for page in ("_generate_study.py", "_generate_results.py"):
         runpy.run_path(str(Path(__file__).with_name(page)), run_name="__main__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,33 +19,37 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parent / "reference" / "json.md"
 SCHEMA = Path(__file__).parent / "reference" / "results.schema.json"
 
-_TITLES = {"worth": "What everything is worth", "service_layouts": "What layouts prints of a service"}
-
 _HEAD = """\
 # JSON documents
 
 <!-- Written by docs/_generate_results.py from the models. Change the models, then run `make docs`. -->
 
-With `--json` a command prints one document; with `--out DIR` it writes the same into a folder, which `ettrick report`
-reads. Times are in seconds, GPU-time in GPU-seconds, shares between 0 and 1. What the data do not support, or is not
-finite, is null. `format` is the number of this format, 1; documents of before it have none, and are read as well.
-[results.schema.json](results.schema.json) is the same as a JSON Schema, which `ettrick schema --results` prints.
+With `--json` a command prints one document; with `--out DIR` it writes the same document into a folder, which `ettrick
+report` reads. Times are in seconds, GPU-time in GPU-seconds, and shares are between 0 and 1. A number is null if the
+data do not support it, or if it is not finite. `format` is the version of this format, 1; older documents have no such
+key, and can still be read. [results.schema.json](results.schema.json) is the JSON Schema of all documents, which
+`ettrick schema --results` prints.
+
+| document | content |
+|---|---|
 """
 
 _PLAIN = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false", "null": "null"}
 
 
-def results_reference() -> str:
-    """Return the page as Markdown."""
+def results_reference() -> dict[Path, str]:
+    """Return the pages as Markdown: an index, and one for each document."""
     definitions: dict[str, Any] = results_schema()["$defs"]
-    lines, written = [_HEAD], {model.__name__ for model in DOCUMENTS.values()}
-    for command, model in DOCUMENTS.items():
-        lines.append(f"## {_TITLES.get(command, f'What {command} prints')}\n")
-        waiting = [model.__name__]
+    documents = [model.__name__ for model in DOCUMENTS.values()]
+    lines, written = [_HEAD], {*documents}
+    for document in documents:
+        said = _sentence(definitions[document]["description"])
+        lines[0] += f"| [{_words(document)}](#{anchor(_words(document))}) | {said} |\n"
+        waiting = [document]
         while waiting:
             name = waiting.pop(0)
             definition = definitions[name]
-            lines += [] if name == model.__name__ else [f"### {_words(name)}\n"]
+            lines.append(f"{'#' if name == document else '##'} {_words(name)}\n")
             lines.append(f"{_sentence(definition.get('description', ''))}\n")
             lines += ["| key | | content |", "|---|---|---|"]
             for key, node in definition.get("properties", {}).items():
@@ -55,7 +60,52 @@ def results_reference() -> str:
                 written.update(parts)
                 waiting += parts
             lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
+    return pages_of("\n".join(lines), PAGE)
+
+
+def pages_of(text: str, index: Path) -> dict[Path, str]:
+    """Return a text as pages, one for each title: the index with its contents, and a folder of all others.
+
+    A link to a heading leads to the page that has it; other links are relative to the index.
+    """
+    texts = [f"# {part.rstrip()}\n" for part in re.split(r"^# ", text, flags=re.MULTILINE)[1:]]
+    names = [anchor(page.partition("\n")[0][2:]) for page in texts[1:]]
+    pages = dict(zip([index, *(index.with_suffix("") / f"{name}.md" for name in names)], texts, strict=True))
+    places = {
+        anchor(heading): path
+        for path, page in pages.items()
+        for heading in re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    }
+
+    def link(path: Path, target: str) -> str:
+        if target.startswith("#"):
+            place = places[target[1:]]
+            rest = "" if place.stem == target[1:] else target
+            return target if place == path else f"{os.path.relpath(place, path.parent)}{rest}"
+        return target if path == index or "://" in target else f"../{target}"
+
+    note = re.search(r"<!--.*?-->\n\n", texts[0])[0]
+    for path, page in pages.items():
+        linked = re.sub(r"(?<=\]\()[^)]+", lambda found, path=path: link(path, found[0]), page)
+        pages[path] = linked if path == index else linked.replace("\n\n", f"\n\n{note}", 1)
+    contents = "".join(f"{index.stem}/{name}\n" for name in names)
+    pages[index] += f"\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{contents}```\n"
+    return pages
+
+
+def write_pages(pages: dict[Path, str]) -> None:
+    """Write an index and the pages of its folder, and delete the pages there that are no more."""
+    index = next(iter(pages))
+    index.with_suffix("").mkdir(exist_ok=True)
+    for old in {*index.with_suffix("").iterdir()} - {*pages}:
+        old.unlink()
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _words(name: str) -> str:
@@ -80,7 +130,7 @@ def _type(node: dict[str, Any]) -> str:
     """Return what may stand at a place, in words."""
     if "$ref" in node:
         name = _words(node["$ref"].rpartition("/")[2])
-        return f"[{name.lower()}](#{name.lower().replace(' ', '-')})"
+        return f"[{name.lower()}](#{anchor(name)})"
     if "anyOf" in node:
         return " or ".join(dict.fromkeys(_type(each) for each in node["anyOf"]))
     kinds = [node["type"]] if isinstance(node.get("type"), str) else node.get("type", [])
@@ -98,5 +148,5 @@ def _type(node: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(results_reference(), encoding="utf-8")
+    write_pages(results_reference())
     SCHEMA.write_text(in_lines(results_schema()) + "\n", encoding="utf-8")

@@ -75,7 +75,7 @@ def _table(part: Node, without: str = "") -> Iterator[str]:
     if not keys:
         yield "No other keys.\n"
         return
-    yield "| key | takes | default | what it says |"
+    yield "| key | takes | default | meaning |"
     yield "|---|---|---|---|"
     for name, node in keys.items():
         default = "required" if name in part.get("required", ()) else _default(node)

@@ -26,6 +26,7 @@ html_title = f"Ettrick {release}"
 html_show_copyright = False
 html_static_path = ["_static"]
 html_css_files = ["dark.css"]
+html_search_scorer = str(_root / "docs" / "_static" / "scorer.js")  # Sphinx looks in the working directory
 
 # A chapter's folder appears with its first page; until then its glob in index.md is empty. Sphinx gives this warning a
 # subtype but no type, so that suppress_warnings cannot name it.

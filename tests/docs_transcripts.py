@@ -1,9 +1,8 @@
 """Write the transcripts of documentation pages anew: ``python -m tests.docs_transcripts [--check] PAGE…``.
 
-Each command of a page runs as in tests/test_docs.py, and what the page shows is replaced where the command prints
-something else; so is a text block that begins with a command, which takes too long for the tests. Elisions stay: a line
-with … alone stands for lines that are left out. Without a page: all that have commands. Exit status 1: ``--check`` and
-a page differs, or a command ends with another exit status than stated.
+Each command of a page runs as in tests/test_docs.py, and the output that the page shows is replaced if the command
+prints something else. Elisions stay: a line that is only … stands for lines that are left out. Without a page: all that
+have commands. Exit status 1: ``--check`` and a page differs, or a command ends with another exit status than stated.
 """
 
 from __future__ import annotations
@@ -54,8 +53,9 @@ def rewritten(page: Path) -> tuple[str, list[str]]:
     transcripts: list[tuple[Command, list[str]]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         prepare_folder(page, Path(folder), monkeypatch)
-        for command in commands(text.replace("```text\n$ ", "```console\n$ ")):
-            printed, error = _printed(command, monkeypatch)
+        for command in commands(text):
+            if command.text:
+                printed, error = _printed(command, monkeypatch)
             if error:
                 errors.append(error)
             elif command.shown:
@@ -68,15 +68,12 @@ def rewritten(page: Path) -> tuple[str, list[str]]:
 
 def _printed(command: Command, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str]:
     """Return the lines that a page shows of a command, and a complaint if it does not end as stated."""
-    line = command.text
-    if not command.shown and "--replications" not in line:
-        line = line.replace("ettrick run ", "ettrick run --replications 2 ")
-    answer = answer_of(line, monkeypatch)
+    answer = answer_of(command.text, monkeypatch)
     if answer.returncode != command.status:
         last = (answer.stderr or answer.stdout).strip().splitlines()[-1:]
-        return [], f"$ {line}: exit status {answer.returncode}, stated {command.status}: {''.join(last)}"
-    if command.status == 2:
-        return answer.stderr.replace(f"{ROOT}/", "").splitlines(), ""
+        return [], f"$ {command.text}: exit status {answer.returncode}, stated {command.status}: {''.join(last)}"
+    if command.status:
+        return (answer.stdout + answer.stderr).replace(f"{ROOT}/", "").splitlines(), ""
     return answer.stdout.rstrip("\n").splitlines(), ""
 
 

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +44,10 @@ FILE = re.compile(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n?(.*?)^```$", re.
 
 
 class Command(NamedTuple):
-    """A command of a page, the exit status that the page states, and the output that it shows, from line `start` on."""
+    """A command of a page, the exit status that the page states, and the output that it shows, from line `start` on.
+
+    Without a text: more of the output of the command before.
+    """
 
     text: str
     status: int
@@ -52,13 +56,18 @@ class Command(NamedTuple):
 
 
 def commands(text: str) -> list[Command]:
-    """Return the commands of all console blocks; ``echo $?`` states the status of the one before."""
+    """Return the commands of all console blocks; ``echo $?`` states the status of the one before.
+
+    A text block shows more of the output of the last command.
+    """
     found: list[Command] = []
     inside = False
     for number, line in enumerate(text.splitlines()):
         last = found[-1] if found else None
         if line.startswith("```"):
-            inside = line == "```console"
+            inside = line == "```console" or (line == "```text" and last is not None)
+            if inside and line == "```text":
+                found.append(Command("", last.status, [], number + 1))
         elif not inside:
             continue
         elif line == "$ echo $?":
@@ -71,7 +80,14 @@ def commands(text: str) -> list[Command]:
             found[-1] = last._replace(status=int(line))
         else:
             found[-1].shown.append(line)
-    return found
+    return [quick(*commands) for commands in pairwise([*found, Command("$", 0, [], 0)])]
+
+
+def quick(command: Command, after: Command) -> Command:
+    """Return a command with two replications if the page shows none of its output: they show as well that it runs."""
+    if command.shown or not after.text or "--replications" in command.text:
+        return command
+    return command._replace(text=command.text.replace("ettrick run ", "ettrick run --replications 2 "))
 
 
 def skeleton(line: str) -> str:
@@ -85,9 +101,9 @@ def pages_with_commands() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    """Return the scenario reference as it would be written now."""
-    return str(generator().scenario_reference())
+def pages() -> dict[Path, str]:
+    """Return the pages of the scenario reference as they would be written now, the index first."""
+    return dict(generator().scenario_reference())
 
 
 @cache
@@ -95,14 +111,16 @@ def generator(name: str = "_generate.py") -> Any:
     """Return the module docs/_generate.py, or another one there."""
     spec = importlib.util.spec_from_file_location("docs_generate", DOCS / name)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(str(DOCS))  # one needs another
+        spec.loader.exec_module(module)
     return module
 
 
 def rows(name: str) -> set[str]:
-    """Return every word in code type in the first column of a reference page's tables."""
-    text = (DOCS / "reference" / name).read_text(encoding="utf-8")
-    cells = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    """Return every word in code type in the first column of the tables of reference pages."""
+    texts = [path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob(name)]
+    cells = [cell for text in texts for cell in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)]
     return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
 
 
@@ -181,17 +199,16 @@ def test_commands_of_the_page_run(path: Path, tmp_path: Path, monkeypatch: pytes
     """Each command ends as stated and prints what is shown: a refusal to the letter, a result but for its numbers."""
     prepare_folder(path, tmp_path, monkeypatch)
     for command in commands(path.read_text(encoding="utf-8")):
-        assert re.match(r"(ettrick|python) ", command.text), f"not a command that the test may run: {command.text}"
-        line = command.text
-        if not command.shown and "--replications" not in line:  # two show as well as many that it runs
-            line = line.replace("ettrick run ", "ettrick run --replications 2 ")
-        answer = answer_of(line, monkeypatch)
+        if command.text:
+            line = command.text
+            assert re.match(r"(ettrick|python) ", line), f"not a command that the test may run: {line}"
+            answer = answer_of(line, monkeypatch)
         assert answer.returncode == command.status, f"$ {line}\n{answer.stdout}{answer.stderr}"
         if command.status == 2:
             # A reader stands in the checkout, where paths are shown relative to it.
             assert answer.stderr.replace(f"{ROOT}{os.sep}", "").splitlines() == command.shown, f"$ {line}"
         else:
-            printed = {skeleton(row) for row in answer.stdout.splitlines()}
+            printed = {skeleton(row) for row in (answer.stdout + answer.stderr).splitlines()}
             assert {skeleton(row) for row in command.shown} - {"…", ""} <= printed, f"$ {line}"
 
 
@@ -213,9 +230,19 @@ def test_every_page_of_the_tutorial_and_the_how_tos_runs_something() -> None:
     assert wanted <= found
 
 
-def test_scenario_reference_is_current(page: str) -> None:
-    """The committed page is what docs/_generate.py writes (make docs)."""
-    assert (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8") == page
+def assert_current(pages: dict[Path, str]) -> None:
+    """Check that an index and its folder have these pages and no other."""
+    index = next(iter(pages))
+    assert {path: path.read_text(encoding="utf-8") for path in (index, *index.with_suffix("").iterdir())} == pages
+
+
+def test_scenario_reference_is_current(pages: dict[Path, str]) -> None:
+    """The committed pages are what docs/_generate.py writes (make docs), and each part of a scenario has one."""
+    assert_current(pages)
+    listed = re.findall(r"^scenario/([\w-]+)$", next(iter(pages.values())), re.MULTILINE)
+    keys = [name for name in sim.schema()["properties"] if name in listed]
+    assert listed == [*keys, "laws", "phases", "bundled-names"]
+    assert listed == [path.stem for path in pages][1:]
 
 
 def test_the_table_of_engines_is_current() -> None:
@@ -285,13 +312,13 @@ def test_the_table_of_features_is_derived() -> None:
 def test_reference_of_results_is_current() -> None:
     """Page and JSON Schema of what commands print are what docs/_generate_results.py writes (make docs)."""
     module = generator("_generate_results.py")
-    assert module.PAGE.read_text(encoding="utf-8") == module.results_reference()
+    assert_current(module.results_reference())
     assert json.loads(module.SCHEMA.read_text(encoding="utf-8")) == results_schema()
 
 
-def test_scenario_reference_names_every_key(page: str) -> None:
+def test_scenario_reference_names_every_key(pages: dict[Path, str]) -> None:
     """Every property of every definition in the schema has a row."""
-    named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    named = set(re.findall(r"^\| `(\w+)` \|", "".join(pages.values()), re.MULTILINE))
     for definition in sim.schema()["$defs"].values():
         assert set(definition["properties"]) - {"use"} <= named
 
@@ -357,12 +384,12 @@ def test_formats_page_names_every_kind_of_log() -> None:
 
 def test_json_page_names_every_key() -> None:
     """The tables have a row for each key of the document, of a summary, of a window and of a job."""
-    named = rows("json.md")
+    named = rows("json/*.md")
     for content in documents():
         parts = [content, content["metrics"]["mtti"], *content["windows"], *content["per_job"].values()]
         for part in parts:
             assert set(part) <= named
-        text = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
+        text = (DOCS / "reference" / "json" / "run-document.md").read_text(encoding="utf-8")
         for key in ("provenance", "step", "closed_form"):
             assert set(content[key]) <= set(re.findall(r"`(\w+)`", text))
 
@@ -453,10 +480,9 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
-def test_keys_that_may_be_left_out_are_not_called_required() -> None:
+def test_keys_that_may_be_left_out_are_not_called_required(pages: dict[Path, str]) -> None:
     """Of the keys at the top those that every scenario needs are; those of jobs, and detection, say when."""
-    page = (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8")
-    top = page.split("## Top level")[1].split("\n## ")[0]
+    top = next(iter(pages.values())).split("## Top level")[1].split("\n## ")[0]
     rows = [row.split("|") for row in top.splitlines() if row.startswith("| `")]
     defaults = {row[1].strip(" `"): row[3].strip() for row in rows}
     assert {name for name, default in defaults.items() if default == "required"} == {"name", "cluster", "horizon"}

@@ -370,7 +370,7 @@ class PlannedJob(ExplainedJob):
     )
     constants: dict[str, Constant] = Field(description="By name.")
     layout: LayoutSummary = Field(description="How model and batch are spread.")
-    execution: dict[str, Any] = Field(description="[As the scenario states it](scenario.md#jobs).")
+    execution: dict[str, Any] = Field(description="[As the scenario states it](scenario/jobs.md).")
     groups: dict[str, GroupLink] = Field(description="By kind of group.")
     memory_shares: Numbers = Field(description="What the fullest GPU holds over what it has, by part.")
     checkpoint: CheckpointSize = Field(description="Size of a checkpoint.")

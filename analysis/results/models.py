@@ -524,7 +524,7 @@ class RunDocument(Document):
 
 
 class VariantSummary(Part):
-    """A variant: as in [the document of a run](#what-run-prints), and its differences."""
+    """A variant: as in [the document of a run](#run-document), and its differences."""
 
     scenario_sha256: str = Field(description="Of the scenario's content.")
     scenario: ScenarioName

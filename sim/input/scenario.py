@@ -114,46 +114,56 @@ class Scenario(Model):
     """A cluster, its jobs, what fails, and what is done about it."""
 
     name: str = Field(min_length=1, description="Name of the scenario.")
-    description: str = Field("", description="One or two sentences: the question that it answers.")
-    cluster: ClusterSpec = Field(description="The cluster: a file of topologies/, or its parameters.")
-    horizon: Duration = Field(gt=0, description="Time that is simulated after the warm-up.")
-    warmup: Duration = default("0 s", description="Time that the cluster runs before the jobs' time zero.")
+    description: str = Field("", description="The question that the scenario answers, in one or two sentences.")
+    cluster: ClusterSpec = Field(description="The cluster: the name of a topology, a file, or its parameters.")
+    horizon: Duration = Field(gt=0, description="Simulated time after the warm-up.")
+    warmup: Duration = default("0 s", description="Time that the cluster runs before the jobs start.")
     initial: Literal["new", "stationary"] = Field(
-        "new", description="Ages of the parts at the start: all new, or as after a long time (repairs in progress too)."
+        "new", description="Ages of the parts at the start: all new, or as after a long time, with repairs in progress."
     )
-    windows: Duration | None = Field(None, gt=0, description="Width of the windows of the rolling view.")
+    windows: Duration | None = Field(None, gt=0, description="Width of the windows that results are also shown for.")
     seed: int = Field(1, ge=0, lt=2**63, description="Seed of all random numbers.")
     jobs: tuple[JobSpec, ...] = Field((), description="The jobs, in order of submission.")
-    streams: "tuple[AnyStream, ...]" = Field((), description="Many jobs: by law, or from a trace.")
-    templates: tuple[JobSpec, ...] = Field((), description="Jobs that never run themselves: what streams are made of.")
-    tenants: "tuple[Tenant, ...]" = Field((), description="Who shares the cluster.")
+    streams: "tuple[AnyStream, ...]" = Field((), description="Streams of many jobs: drawn at random, or from a trace.")
+    templates: tuple[JobSpec, ...] = Field(
+        (), description="Templates for the jobs of streams; they never run themselves."
+    )
+    tenants: "tuple[Tenant, ...]" = Field((), description="Tenants that share the cluster.")
     partitions: "tuple[Partition, ...]" = Field(
-        (), description="Queues with nodes of their own; one of all by default."
+        (), description="Queues with their own nodes. By default one queue has all nodes."
     )
     services: "tuple[ServiceSpec, ...]" = Field((), description="Replicas of models that answer requests.")
-    targets: tuple[Target, ...] = Field((), description="What is promised of them, window by window.")
-    failures: "tuple[AnySource, ...]" = Field((), description="Failure sources.")
-    checkpoint: "AnyCheckpoint" = Field(description="Checkpointing: where progress is saved, and how often.")
-    detection: "AnyDetection" = Field(description="Failure detection: when the job knows of a failure.")
-    health: Health | None = Field(None, description="Who looks for bad nodes before they fail, and how often wrongly.")
-    recovery: "AnyRecovery" = Field(description="How a job recovers.")
-    spares: Spares = Field(default_factory=lambda: Spares.model_validate({}), description="Nodes kept ready.")
+    targets: tuple[Target, ...] = Field((), description="Promised levels of the services, checked in each window.")
+    failures: "tuple[AnySource, ...]" = Field(
+        (), description="Failure sources: what fails, how often, and with which effect."
+    )
+    checkpoint: "AnyCheckpoint" = Field(description="Checkpoints: where progress is saved, and how often.")
+    detection: "AnyDetection" = Field(description="Detection: the time from a failure until the job reacts.")
+    health: Health | None = Field(
+        None, description="Health checks that find bad nodes before they fail, and their false alarms."
+    )
+    recovery: "AnyRecovery" = Field(description="Recovery of a job after a failure.")
+    spares: Spares = Field(
+        default_factory=lambda: Spares.model_validate({}), description="Spare nodes that replace failed ones."
+    )
     repair: "AnyRepair | None" = Field(
         None,
-        description="How nodes return to service; without it every source that takes nodes needs a repair of its own.",
+        description="Repair of nodes. Without it, each source that takes nodes needs its own repair.",
     )
     parts: dict[str, Stock] = Field(default_factory=dict, description="Stock of spare parts by class: gpu, psu, ...")
     scheduler: "AnyScheduler" = Field(
-        default_factory=lambda: Scheduler.model_validate({}), description="How queued jobs get nodes."
+        default_factory=lambda: Scheduler.model_validate({}), description="Order of the queue, backfill and preemption."
     )
-    power: PowerSpec | None = Field(None, description="What the cluster draws, where the usual values are not right.")
-    cost: CostSpec | None = Field(None, description="What the cluster costs.")
+    power: PowerSpec | None = Field(None, description="Power of the cluster, where the usual values do not apply.")
+    cost: CostSpec | None = Field(None, description="Prices of the cluster.")
     engine: Literal["auto", "events", "compiled"] | None = Field(
         None,
-        description="What simulates replications: events simulates everything; compiled, machine code, knows simple "
-        "scenarios; auto, as without the key, takes machine code where it can and that pays. The numbers are the same.",
+        description="Engine that simulates replications: events (all scenarios), compiled (machine code, for simple "
+        "scenarios), or auto, the default: machine code where it is possible and faster. The numbers are the same.",
     )
-    assumptions: tuple[str, ...] = Field((), description="What this file assumes and why; printed with every result.")
+    assumptions: tuple[str, ...] = Field(
+        (), description="Assumptions of this file, with reasons; printed with every result."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -270,7 +280,7 @@ def schema() -> "Table":
     _add_presets(content)
     file_name = {"type": "string"}
     properties["extends"] = {
-        "description": "Files that this one builds on.",
+        "description": "Files that this file extends.",
         "anyOf": [file_name, {"type": "array", "items": file_name}],
     }
     cluster = properties["cluster"]

@@ -32,12 +32,12 @@ CASES = [
     bad({1: "name: §' '"}, "name: must not be empty"),
     bad(
         {3: ""},
-        "horizon: is missing (Time that is simulated after the warm-up; for example 30 min)",
+        "horizon: is missing (Simulated time after the warm-up; for example 30 min)",
         place="s.yaml:1:1",
     ),
     bad(
         {11: ""},
-        "recovery: is missing (How a job recovers; choose 'use' from",
+        "recovery: is missing (Recovery of a job after a failure; choose 'use' from",
         f"{RECOVERY_NAMES}, ",
         place="s.yaml:1:1",
     ),
