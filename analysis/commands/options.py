@@ -342,6 +342,13 @@ StarterArgument = Annotated[
 StarterGpusOption = Annotated[
     int, typer.Option(metavar="N", help="GPUs of the job: a whole number of nodes, or 64 for each NVL72 rack.", min=1)
 ]
+KindOption = Annotated[
+    Literal["training", "fleet", "service"],
+    typer.Option("--kind", help="Kind of work: one training job, a queue of many jobs, or a service."),
+]
+HfOption = Annotated[
+    Path | None, typer.Option("--hf", metavar="FILE", help="Take the model from a config.json of Hugging Face.")
+]
 AcceleratorOption = Annotated[str, _of_catalog("accelerators")]
 ModelOption = Annotated[str, _of_catalog("models")]
 FailuresOption = Annotated[str, _of_catalog("bundles", "BUNDLE")]

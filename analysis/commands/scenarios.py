@@ -408,8 +408,26 @@ def _kernels_page(content: KernelsDocument, suffix: str) -> bytes:
 # The command that writes a first scenario: ettrick init.
 
 
-_NOT_BESIDE_SLURM = {"gpus": "the nodes of slurm.conf say how many there are", "model": "its jobs are streams"}
-"""Options of a starter that a cluster of Slurm does not need, with the reason."""
+_WITHOUT_EFFECT = {
+    "--slurm-conf": {
+        "kind": "its jobs are a fleet", "gpus": "slurm.conf states the nodes", "model": "its jobs have no model",
+        "hf": "its jobs have no model",
+    },
+    "--kind fleet": {"model": "jobs of a fleet have no model", "hf": "jobs of a fleet have no model"},
+    "--kind service": {"recovery": "it is for jobs; edit services.recovery in the file"},
+    "--hf": {"model": "the file describes the model"},
+}  # fmt: skip
+"""Options of a starter that have no effect with another one, each with the reason."""
+
+
+def _refuse_idle_options(context: typer.Context) -> None:
+    """End with one line about an option that has no effect with another one."""
+    for cause, reasons in _WITHOUT_EFFECT.items():
+        option, _, value = cause[2:].replace("-", "_").partition(" ")
+        if context.params[option] == value if value else context.params[option] is not None:
+            for name, reason in reasons.items():
+                if _is_stated(context, name):
+                    refuse(f"--{name}: has no effect with {cause}: {reason}")
 
 
 def _is_stated(context: typer.Context, option: str) -> bool:
@@ -419,8 +437,9 @@ def _is_stated(context: typer.Context, option: str) -> bool:
 
 
 def init(
-    context: typer.Context, path: options.StarterArgument = None, gpus: options.StarterGpusOption = 1024,
-    accelerator: options.AcceleratorOption = "h100", model: options.ModelOption = "llama3-70b",
+    context: typer.Context, path: options.StarterArgument = None, kind: options.KindOption = "training",
+    gpus: options.StarterGpusOption = 1024, accelerator: options.AcceleratorOption = "h100",
+    model: options.ModelOption = "llama3-70b", hf: options.HfOption = None,
     failures: options.FailuresOption = "llama3-table5", recovery: options.RecoveryOption = "slurm-requeue",
     horizon: options.HorizonOption = "30 d", name: options.NameOption = None,
     slurm_conf: options.SlurmConfOption = None, topology_conf: options.TopologyConfOption = None,
@@ -435,30 +454,31 @@ def init(
     refuse_to_write(target, "", overwrite=overwrite)
     if topology_conf is not None and slurm_conf is None:
         refuse("--topology-conf: needs --slurm-conf")
+    _refuse_idle_options(context)
 
     from ettrick.analysis.commands.starter import InitOptions, StarterError, starter
     from ettrick.analysis.terminal import ProgressBar
 
-    wishes = InitOptions(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
+    file = str(hf or "")
+    wishes = InitOptions(name or target.stem, gpus, accelerator, model, failures, recovery, horizon, kind, file)
     if slurm_conf is not None:
-        _init_from_slurm(context, target, slurm_conf, topology_conf, wishes)
+        gres = accelerator if _is_stated(context, "accelerator") else ""
+        _init_from_slurm(target, slurm_conf, topology_conf, gres, wishes)
         return
     with in_a_line(StarterError), ProgressBar("layouts", quiet=quiet) as progress:
         text = starter(wishes, command_line(), progress)
     write(target, text.encode(), "")
-    say(f"{target}: {gpus:,} {accelerator}, {model}, {failures}, {recovery}; next: ettrick run {target}")
+    content = ["a queue of jobs" if kind == "fleet" else file or model, failures]
+    content += [] if kind == "service" else [recovery]
+    say(f"{target}: {gpus:,} {accelerator}, {', '.join(content)}; next: ettrick run {target}")
 
 
 def _init_from_slurm(
-    context: typer.Context, target: Path, slurm_conf: Path, topology_conf: Path | None, wishes: InitOptions
+    target: Path, slurm_conf: Path, topology_conf: Path | None, accelerator: str, wishes: InitOptions
 ) -> None:
     """Write the scenario of a cluster that a slurm.conf describes."""
     from ettrick.analysis.logs.slurm_conf import SlurmError, scenario
 
-    for option, reason in _NOT_BESIDE_SLURM.items():
-        if _is_stated(context, option):
-            refuse(f"--{option}: has no effect with --slurm-conf: {reason}")
-    accelerator = wishes.accelerator if _is_stated(context, "accelerator") else ""
     models = wishes.failures, wishes.recovery, wishes.horizon
     with mistakes_in_lines(), in_a_line(SlurmError):
         text, site = scenario(slurm_conf, topology_conf, accelerator, wishes.name, *models)

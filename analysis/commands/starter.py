@@ -1,4 +1,4 @@
-"""A first scenario for whoever has none: every value chosen by rule, and every choice explained in a comment."""
+"""A first scenario of a training job, a fleet or a service: values chosen by rule, each explained in a comment."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import re
 import tempfile
 import textwrap
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ettrick import sim
 from ettrick.analysis.amounts import percent_text
+from ettrick.analysis.commands.config_json import ConfigError, model_of
 from ettrick.analysis.explain.layouts import ROOMY
+from ettrick.analysis.logs.slurm_conf import job_mix
 from ettrick.sim import catalog, units
 from ettrick.sim.catalog import steps
 from ettrick.sim.yamlfile import suggest
@@ -82,8 +85,8 @@ class ScenarioParts(NamedTuple):
 
     Parameters
     ----------
-    chip, shape
-        The accelerator and the model.
+    chip, shape, keys
+        The accelerator and the model, and the keys of a model that is not in the catalog.
     nodes, per_node, spares
         Hosts, accelerators of each, and hosts that stand ready [-].
     sequences
@@ -95,6 +98,7 @@ class ScenarioParts(NamedTuple):
     wishes: InitOptions
     chip: Accelerator
     shape: ModelShape
+    keys: dict[str, Any]
     nodes: int
     per_node: int
     spares: int
@@ -129,19 +133,37 @@ class ScenarioParts(NamedTuple):
         return self.sequences * self.sequence
 
 
-def text_of(parts: ScenarioParts, command: str, work: Workload | None, *, has_whole_racks: bool = False) -> str:
+class ServiceSize(NamedTuple):
+    """The replicas of a service: how many, the ranks of each, and the requests that they get together [1/s]."""
+
+    replicas: int
+    tensor: int
+    pipeline: int
+    rate: float
+
+    @property
+    def parallelism(self) -> dict[str, int]:
+        """The ranks as a scenario states them."""
+        return {"tensor": self.tensor, **({"pipeline": self.pipeline} if self.pipeline > 1 else {})}
+
+
+def text_of(
+    parts: ScenarioParts, command: str, work: Workload | None = None, *, has_whole_racks: bool = False,
+    size: ServiceSize | None = None,
+) -> str:  # fmt: skip
     """Return the file; without a layout, what layouts can be looked for with."""
     import jinja2
 
     wishes, tokens = parts.wishes, parts.tokens
-    title = f"What {wishes.horizon} of {wishes.model} on {wishes.gpus:,} {wishes.accelerator} yield."
+    subject = "a mix of jobs" if wishes.kind == "fleet" else wishes.model
+    title = f"Goodput of {subject} on {wishes.gpus:,} {wishes.accelerator} in {wishes.horizon}."
     bundle, causes = catalog.bundle(wishes.failures), catalog.causes(wishes.failures)
     repaired = sum("repair" in cause for cause in bundle.get("sources", ()))
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"quoted": quoted, "count": "{:,.0f}".format}
+    environment.filters |= {"quoted": quoted, "count": "{:,.0f}".format, "flow": _flow}
     text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         parts=parts, wishes=wishes, command=command, title=" ".join(title.split()),
-        used=wishes.gpus // parts.per_node if parts.is_rack else parts.nodes - parts.spares,
+        used=wishes.gpus // parts.per_node, size=size, mix=job_mix(parts.per_node, parts.nodes, parts.nodes),
         tokens=f"{tokens // _MEBI} Mi" if tokens % _MEBI == 0 else tokens, precision=_precision(parts), work=work,
         parallelism=_parallelism(work, has_whole_racks=has_whole_racks), has_whole_racks=has_whole_racks,
         bundle=bundle, repaired=repaired, all_repaired=repaired == len(causes), switch_trays=catalog.SWITCH_TRAYS,
@@ -155,6 +177,13 @@ def text_of(parts: ScenarioParts, command: str, work: Workload | None, *, has_wh
 _TEMPLATE = Path(__file__).with_suffix(".j2")
 
 
+def _flow(value: Any) -> str:
+    """Return a value on one line of YAML."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in value.items())}}}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _parallelism(work: Workload | None, *, has_whole_racks: bool) -> str:
     """Return how the model is spread over the GPUs."""
     if work is None:
@@ -162,8 +191,7 @@ def _parallelism(work: Workload | None, *, has_whole_racks: bool) -> str:
     sizes = {name: getattr(work, name) for name in ("tensor", "context", "pipeline", "data")}
     sizes |= {"expert": work.expert} if work.expert > 1 else {}
     sizes |= {"virtual_pipeline": work.virtual} if work.virtual > 1 else {}
-    sizes |= {"order": "[tensor, context, pipeline, expert, data]"} if has_whole_racks else {}
-    return f"{{{', '.join(f'{name}: {size}' for name, size in sizes.items())}}}"
+    return _flow(sizes | ({"order": "[tensor, context, pipeline, expert, data]"} if has_whole_racks else {}))
 
 
 def _precision(parts: ScenarioParts) -> str:
@@ -174,18 +202,25 @@ def _precision(parts: ScenarioParts) -> str:
 
 def _assumptions(parts: ScenarioParts) -> list[str]:
     """Return what every result repeats, because it is not measured."""
-    texts = ["checkpoint, spares, batch and layout: a starter's, to be replaced by yours"]
+    texts = [f"{_ASSUMED[parts.wishes.kind]}: of a starter, to be replaced by yours"]
     if parts.chip.announced:
         texts.append(f"{parts.wishes.accelerator}: announced, not measured")
     if parts.is_rack:
         texts.append("NVLink switch trays: 0.1 failures per 1000 days of a tray; no rate is published")
-    if parts.tokens > _LARGEST:
+    if parts.tokens > _LARGEST and parts.wishes.kind == "training":
         texts.append(
             f"a batch of {parts.tokens / 1e6:,.0f} M tokens keeps all GPUs busy; the largest that is known "
             f"has {_LARGEST / 1e6:.0f} M (MiniMax-01, arXiv 2501.08313)"
         )
     return texts
 
+
+_ASSUMED = {
+    "training": "checkpoint, spares, batch and layout",
+    "fleet": "jobs, scheduler and checkpoint",
+    "service": "demand, objective, recovery of replicas and spares",
+}
+"""The parts of each kind of starter that no source supports."""
 
 _TRAY = 4
 """Accelerators of a tray of an NVL72 rack."""
@@ -195,6 +230,12 @@ _RACK, _RACK_USE = 72, 64
 
 _SPARES = 64
 """Nodes of a job for each hot spare."""
+
+_STAGES = (2, 4, 8)
+"""Pipeline stages of a replica that fits into no node [-]."""
+
+_DEMAND = 0.6
+"""Requests of a service over those that all replicas can carry within the objective [-]."""
 
 _DOUBLED = 6
 """The most doublings of a number of GPUs in the search for one that is enough [-]."""
@@ -220,7 +261,7 @@ class StarterError(ValueError):
 
 
 class InitOptions(NamedTuple):
-    """The options of ``ettrick init``."""
+    """The options of ``ettrick init``; with a config.json in `hf`, the model is that of the file."""
 
     name: str
     gpus: int
@@ -229,29 +270,53 @@ class InitOptions(NamedTuple):
     failures: str
     recovery: str
     horizon: str
+    kind: Literal["training", "fleet", "service"] = "training"
+    hf: str = ""
+
+    @property
+    def model_option(self) -> str:
+        """The option that states the model."""
+        return f"--hf {self.hf}" if self.hf else f"--model {self.model}"
 
 
 def starter(wishes: InitOptions, command: str = "ettrick init", progress: ProgressBar | None = None) -> str:
     """Return a scenario file that can be run.
 
-    The layout is the fastest one by the model of steps that leaves a tenth of the memory, or the fastest one that fits.
+    The layout of a training job is the fastest one by the model of steps that leaves a tenth of the memory, or the
+    fastest one that fits; the replicas of a service are the smallest ones that fit and meet the objective.
 
     Raises
     ------
     StarterError
         If a name is unknown, or if there is no layout on so many GPUs.
     """
-    for option, kind, name, entries in (
-        ("--accelerator", "accelerator", wishes.accelerator, catalog.accelerators()),
-        ("--model", "model", wishes.model, catalog.models()),
-        ("--failures", "failure bundle", wishes.failures, catalog.bundles()),
-        ("--recovery", "recovery preset", wishes.recovery, catalog.recoveries()),
-    ):
-        if name not in entries:
-            raise StarterError(f"{option}: unknown {kind} '{name}'{suggest(name, entries)}")
+    tables: dict[str, tuple[str, Iterable[str]]] = {
+        "accelerator": ("accelerator", catalog.accelerators()),
+        "model": ("model", catalog.models()),
+        "failures": ("failure bundle", catalog.bundles()),
+        "recovery": ("recovery preset", catalog.recoveries()),
+    }
+    for option, (kind, entries) in tables.items():
+        name = getattr(wishes, option)
+        if name not in entries and not (wishes.hf and option == "model"):
+            raise StarterError(f"--{option}: unknown {kind} '{name}'{suggest(name, entries)}")
     _check_horizon(wishes.horizon)
-    parts = _parts(wishes, catalog.accelerators()[wishes.accelerator], catalog.models()[wishes.model])
-    return _laid_out(parts, command, progress)
+    parts = _parts(*_described(wishes))
+    write = {"training": _laid_out, "fleet": _queued, "service": _serving}[wishes.kind]
+    return write(parts, command, progress)
+
+
+def _described(wishes: InitOptions) -> tuple[InitOptions, Accelerator, ModelShape, dict[str, Any]]:
+    """Return the options, the accelerator, the model, and its keys if it is that of a config.json."""
+    chip = catalog.accelerators()[wishes.accelerator]
+    if not wishes.hf:
+        return wishes, chip, catalog.models()[wishes.model], {}
+    try:
+        kind, spec = model_of(Path(wishes.hf))
+    except ConfigError as error:
+        raise StarterError(f"--hf {wishes.hf}: {error}") from None
+    keys = spec.model_dump(exclude_defaults=True)
+    return wishes._replace(model=f"{kind} ({Path(wishes.hf).name})"), chip, spec.shape(), keys
 
 
 def _check_horizon(text: str) -> None:
@@ -263,29 +328,30 @@ def _check_horizon(text: str) -> None:
     raise StarterError("--horizon: must be more than 0")
 
 
-def _parts(wishes: InitOptions, chip: Accelerator, shape: ModelShape) -> ScenarioParts:
+def _parts(wishes: InitOptions, chip: Accelerator, shape: ModelShape, keys: dict[str, Any]) -> ScenarioParts:
     """Return what the file says but for the layout."""
     is_rack = "NVL72" in chip.title
     per_node = chip.node.gpus if chip.node is not None and not is_rack else _TRAY
-    unit = _RACK_USE if is_rack else per_node
+    rack_use = _RACK_USE if wishes.kind == "training" else _RACK
+    unit = rack_use if is_rack else per_node
     if wishes.gpus < unit or wishes.gpus % unit:
         near = sorted({max(wishes.gpus // unit, 1) * unit, (wishes.gpus // unit + 1) * unit})
-        what = f"racks (a job uses {unit} GPUs of each)" if is_rack else f"nodes of {unit}"
+        what = f"racks (with {unit} GPUs in use)" if is_rack else f"nodes of {unit}"
         message = (
             f"--gpus {wishes.gpus}: is not a whole number of {what}; nearest: {' or '.join(f'{n:,}' for n in near)}"
         )
         raise StarterError(message)
     used = wishes.gpus // per_node
-    spares = max(2, -(-used // _SPARES))
+    spares = 0 if wishes.kind == "fleet" else max(2, -(-used // _SPARES))
     if is_rack:  # racks are swapped whole
-        of_rack = _RACK_USE // per_node
+        of_rack = rack_use // per_node
         spares = -(-spares // of_rack) * of_rack
         nodes = (used + spares) // of_rack * (_RACK // per_node)
     else:
         nodes = used + spares
     fabric = _fabric(wishes.gpus, nodes, per_node)
     published = _PUBLISHED[shape.experts is not None]
-    parts = ScenarioParts(wishes, chip, shape, nodes, per_node, spares, is_rack, fabric, 0, published)
+    parts = ScenarioParts(wishes, chip, shape, keys, nodes, per_node, spares, is_rack, fabric, 0, published)
     return parts._replace(sequences=_sequences(parts))
 
 
@@ -316,25 +382,71 @@ def _sequences(parts: ScenarioParts) -> int:
     return share * max(1, round(wanted / share))
 
 
-def _laid_out(parts: ScenarioParts, command: str, progress: ProgressBar | None) -> str:
-    """Return the file with a layout that fits, or raise the line that says why there is none."""
+def _queued(parts: ScenarioParts, command: str, _progress: ProgressBar | None) -> str:
+    """Return the file with a queue of jobs, or raise the line that says why it cannot run."""
+    text = text_of(parts, command)
+    reason = _refusal(text)
+    if reason:
+        raise StarterError(reason)
+    return text
+
+
+def _serving(parts: ScenarioParts, command: str, _progress: ProgressBar | None) -> str:
+    """Return the file with the smallest replicas that meet the objective, or raise the line that says why none do."""
+    reason = ""
+    inside = 1 << ((_RACK if parts.is_rack else parts.per_node).bit_length() - 1)
+    sizes = [(1 << power, 1) for power in range(inside.bit_length())] + [(inside, stages) for stages in _STAGES]
+    for tensor, pipeline in sizes:
+        size = ServiceSize(parts.wishes.gpus // (tensor * pipeline), tensor, pipeline, 1.0)
+        if not size.replicas:
+            break
+        try:
+            with _as_file(text_of(parts, command, size=size)) as path:
+                (service,) = sim.services_of(sim.examine(sim.load(path)))
+        except ValueError as error:
+            reason = _line(error)
+            continue
+        rate = float(f"{_DEMAND * size.replicas * service.carried:.2g}")
+        text = text_of(parts, command, size=size._replace(rate=rate))
+        reason = _refusal(text)
+        if not reason:
+            return text
+    raise StarterError(_of_gpus(parts, reason))
+
+
+def _refusal(text: str) -> str:
+    """Return why a scenario cannot run; nothing if it can."""
+    try:
+        with _as_file(text) as path:
+            sim.prepare(sim.load(path))
+    except ValueError as error:
+        return _line(error)
+    return ""
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[Path]:
+    """Give a file with a text, for as long as it is needed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "starter.yaml"
-        path.write_text(text_of(parts, command, None), encoding="utf-8")
-        try:
+        path.write_text(text, encoding="utf-8")
+        yield path
+
+
+def _laid_out(parts: ScenarioParts, command: str, progress: ProgressBar | None) -> str:
+    """Return the file with a layout that fits, or raise the line that says why there is none."""
+    try:
+        with _as_file(text_of(parts, command)) as path:
             search = sim.LayoutSearch(sim.load(path, _NOTHING_FAILS, must_fit=False))
-        except ValueError as error:
-            raise StarterError(_of_gpus(parts, _line(error))) from None
-        reason = ""
-        for candidate in _best_first(_counted(search, progress), parts):
-            text = text_of(parts, command, candidate.plan.work, has_whole_racks=_has_whole_racks(parts, candidate))
-            path.write_text(text, encoding="utf-8")
-            try:
-                sim.prepare(sim.load(path))
-            except sim.ScenarioError as error:  # such as a recovery that needs more replicas
-                reason = reason or _line(error)
-                continue
+    except ValueError as error:
+        raise StarterError(_of_gpus(parts, _line(error))) from None
+    reason = ""
+    for candidate in _best_first(_counted(search, progress), parts):
+        text = text_of(parts, command, candidate.plan.work, has_whole_racks=_has_whole_racks(parts, candidate))
+        refusal = _refusal(text)  # such as a recovery that needs more replicas
+        if not refusal:
             return text
+        reason = reason or refusal
     raise StarterError(_of_gpus(parts, reason or _why_none(search, parts)))
 
 
@@ -357,12 +469,10 @@ def _enough(parts: ScenarioParts) -> str:
     for times in range(1, _DOUBLED + 1):
         gpus = parts.wishes.gpus * 2**times
         try:
-            larger = _parts(parts.wishes._replace(gpus=gpus), parts.chip, parts.shape)
+            larger = _parts(parts.wishes._replace(gpus=gpus), parts.chip, parts.shape, parts.keys)
         except StarterError:  # no network joins so many
             return ""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "starter.yaml"
-            path.write_text(text_of(larger, "", None), encoding="utf-8")
+        with _as_file(text_of(larger, "")) as path:
             search = sim.LayoutSearch(sim.load(path, _NOTHING_FAILS, must_fit=False))
         if next(search.candidates(), None) is not None:
             return f"; --gpus {gpus} is enough"
@@ -392,4 +502,4 @@ def _line(error: ValueError) -> str:
 
 def _of_gpus(parts: ScenarioParts, reason: str) -> str:
     rest = reason.removeprefix("job 'train': ")
-    return f"--gpus {parts.wishes.gpus:,} --model {parts.wishes.model}: {rest}"
+    return f"--gpus {parts.wishes.gpus:,} {parts.wishes.model_option}: {rest}"

@@ -638,26 +638,33 @@ def _assumptions(failures: str) -> list[str]:
 
 def _jobs(site: SlurmScenario) -> list[dict[str, Any]]:
     """Return a stream for each partition, which together ask for a share of the GPUs; each node counts once."""
-    per_node = site.cluster["gpus_per_node"]
     inside = Counter(node for part in site.queues for node in set(part.nodes).intersection(site.nodes))
     streams = []
     for part in site.queues or (SlurmPartition("", site.nodes, {}),):
         nodes = set(part.nodes).intersection(site.nodes)
-        most = max(len(nodes) // 4, 1)
-        sizes = [per_node << power for power in range(most.bit_length())]
-        weights = {size: 1 / (place + 1) for place, size in enumerate(sizes)}
-        mean = sum(size * weight for size, weight in weights.items()) / sum(weights.values())
-        capacity = per_node * sum(1 / inside.get(node, 1) for node in nodes)
-        work = 2 * 3600 * math.exp(1.2**2 / 2)
         streams.append({
             "name": part.name or "jobs",
-            "arrivals": {"rate": f"{float(f'{86400 * LOAD * capacity / (mean * work):.3g}'):g} per day"},
-            "gpus": {str(size): round(weight, 3) for size, weight in weights.items()},
-            "work": {"use": "lognormal", "median": "2 h", "sigma": 1.2},
+            **job_mix(site.cluster["gpus_per_node"], len(nodes), sum(1 / inside.get(node, 1) for node in nodes)),
             "limit": _time(part.settings, "MaxTime", "UNLIMITED") or "7 d",
             **_stated(priority=site.priority.get(part.name), partition=part.name),
         })  # fmt: skip
     return streams
+
+
+def job_mix(per_node: int, nodes: int, owned: float) -> dict[str, Any]:
+    """Return arrivals, sizes and work of jobs that ask for a share of the GPUs of `owned` nodes.
+
+    Sizes are powers of two nodes, up to a quarter of all nodes; the larger, the less frequent.
+    """
+    sizes = [per_node << power for power in range(max(nodes // 4, 1).bit_length())]
+    weights = {size: 1 / (place + 1) for place, size in enumerate(sizes)}
+    mean = sum(size * weight for size, weight in weights.items()) / sum(weights.values())
+    work = 2 * 3600 * math.exp(1.2**2 / 2)
+    return {
+        "arrivals": {"rate": f"{float(f'{86400 * LOAD * per_node * owned / (mean * work):.3g}'):g} per day"},
+        "gpus": {str(size): round(weight, 3) for size, weight in weights.items()},
+        "work": {"use": "lognormal", "median": "2 h", "sigma": 1.2},
+    }
 
 
 def _detection(timeout: str, recovery: str) -> dict[str, object]:

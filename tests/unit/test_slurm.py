@@ -294,6 +294,7 @@ def test_topologies_in_yaml(tmp_path: Path) -> None:
         ),
         ("gpu:h100:8", ["--gpus", "1024"], "--gpus: has no effect with --slurm-conf"),
         ("gpu:h100:8", ["--model", "llama3-70b"], "--model: has no effect with --slurm-conf"),
+        ("gpu:h100:8", ["--kind", "fleet"], "--kind: has no effect with --slurm-conf"),
     ],
 )
 def test_options_beside_slurm(tmp_path: Path, gres: str, options: list[str], words: str) -> None:

@@ -1,8 +1,11 @@
-"""`ettrick init`: whatever is asked for by name and fits becomes a scenario that runs; the rest is told in a line."""
+"""`ettrick init`: all names and sizes that fit become a scenario that runs; one line explains each refusal."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +15,11 @@ import typer
 from typer.testing import CliRunner
 
 from ettrick import sim
+from ettrick.analysis.commands.config_json import ConfigError, model_of
 from ettrick.analysis.commands.scenarios import init
 from ettrick.analysis.commands.starter import InitOptions, StarterError, quoted, starter
 from ettrick.sim import catalog, yamlfile
-from tests.cases import mistake_lines
+from tests.cases import cases, mistake_lines
 from tests.pace import one_in
 from tests.typed import present
 
@@ -154,6 +158,139 @@ def test_switch_trays_of_racks_fail_at_an_assumed_rate(tmp_path: Path) -> None:
     assert "switch_tray" not in starter(WISHES._replace(model="llama3-405b", gpus=256))
 
 
+@pytest.mark.parametrize(("accelerator", "gpus"), [("h100", 256), ("gb200", 288)])
+def test_a_fleet_asks_for_a_share_of_its_gpus(accelerator: str, gpus: int, tmp_path: Path) -> None:
+    """The jobs of a fleet ask for 70 % of all GPUs in the long run, none for more than a quarter, and they run."""
+    made = loaded(WISHES._replace(kind="fleet", accelerator=accelerator, gpus=gpus, horizon="2 d"), tmp_path)
+    prepared = sim.prepare(made)
+    assert made.cluster.hosts == (gpus // made.cluster.gpus_per_node, made.cluster.gpus_per_node)
+    text = (tmp_path / "starter.yaml").read_text(encoding="utf-8")
+    (rate,) = re.findall(r"rate: ([\d.]+) per day", text)
+    sizes = {int(size): float(share) for size, share in re.findall(r"(\d+): ([\d.]+)[,}]", text.split("gpus: {")[1])}
+    assert max(sizes) <= gpus / 4 < 2 * max(sizes)
+    mean = sum(size * share for size, share in sizes.items()) / sum(sizes.values())
+    hours = 2 * math.exp(1.2**2 / 2)
+    assert float(rate) * mean * hours / 24 / gpus == pytest.approx(0.7, rel=0.01)
+    assert sim.run(prepared, 0).fleet.seconds.sum() > 0
+    assert "model:" not in text
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "gpus", "model", "ranks"),
+    [("h100", 64, "llama3-70b", 2), ("h100", 32, "deepseek-v3", 16), ("gb200", 72, "qwen3-8b", 1)],
+)
+def test_a_service_has_the_smallest_replicas_that_fit(
+    accelerator: str, gpus: int, model: str, ranks: int, tmp_path: Path
+) -> None:
+    """Replicas use all GPUs, half as large ones do not fit, and demand is 60 % of what they carry; and it runs."""
+    wishes = WISHES._replace(kind="service", accelerator=accelerator, gpus=gpus, model=model, horizon="1 d")
+    prepared = sim.prepare(loaded(wishes, tmp_path))
+    (service,) = sim.services_of(prepared)
+    assert (service.replica.gpus, service.gpus) == (ranks, gpus)
+    assert service.load == pytest.approx(0.6, rel=0.05)
+    assert prepared.spares > 0
+    assert sim.run(prepared, 0).fleet.services
+
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama3-70b": {
+        "model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672, "num_attention_heads": 64,
+        "num_hidden_layers": 80, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False,
+    },
+    "deepseek-v3": {
+        "model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+        "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8, "topk_group": 4,
+        "first_k_dense_replace": 3, "num_attention_heads": 128, "num_key_value_heads": 128, "num_hidden_layers": 61,
+        "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 129280, "tie_word_embeddings": False,
+    },
+    "qwen3-30b-a3b": {
+        "model_type": "qwen3_moe", "decoder_sparse_step": 1, "mlp_only_layers": [], "head_dim": 128,
+        "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_attention_heads": 32,
+        "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4,
+        "sliding_window": None, "use_sliding_window": False, "tie_word_embeddings": False, "vocab_size": 151936,
+    },
+    "gpt-oss-120b": {
+        "model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880, "intermediate_size": 2880,
+        "num_attention_heads": 64, "num_key_value_heads": 8, "num_hidden_layers": 36, "num_local_experts": 128,
+        "experts_per_token": 4, "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 18,
+        "vocab_size": 201088, "tie_word_embeddings": False,
+    },
+    "qwen3.5-397b-a17b": {
+        "model_type": "qwen3_5_moe",
+        "text_config": {
+            "model_type": "qwen3_5_moe_text", "head_dim": 256, "hidden_size": 4096, "num_attention_heads": 32,
+            "num_key_value_heads": 2, "num_hidden_layers": 60, "num_experts": 512, "num_experts_per_tok": 10,
+            "moe_intermediate_size": 1024, "shared_expert_intermediate_size": 1024, "vocab_size": 248320,
+            "layer_types": [*["linear_attention"] * 3, "full_attention"] * 15, "linear_num_value_heads": 64,
+            "linear_num_key_heads": 16, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+            "tie_word_embeddings": False,
+        },
+    },
+}  # fmt: skip
+"""The sizes in config.json of huggingface.co, by the model of the catalog with the same architecture."""
+
+
+@cases("name", list(CONFIGS))
+def test_a_config_json_is_the_model_of_the_catalog(name: str, tmp_path: Path) -> None:
+    """The shape of a config.json is that of the catalog, but for widths that no layer has."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIGS[name]), encoding="utf-8")
+    shape, known = model_of(path)[1].shape(), catalog.models()[name]
+    assert shape.parameters == known.parameters
+    free = {"title", "source", *(["ffn"] if known.experts is not None and not known.experts.dense_layers else [])}
+    for field in dataclasses.fields(shape):
+        assert field.name in free or getattr(shape, field.name) == getattr(known, field.name), field.name
+
+
+def test_a_config_json_becomes_a_scenario_that_runs(tmp_path: Path) -> None:
+    """A training job and a service have the model of the file, key by key."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIGS["gpt-oss-120b"]), encoding="utf-8")
+    wishes = WISHES._replace(hf=str(path), gpus=128, horizon="1 d")
+    trained = sim.prepare(loaded(wishes, tmp_path))
+    served = sim.prepare(loaded(wishes._replace(kind="service"), tmp_path))
+    model = sim.services_of(served)[0].spec.model
+    assert trained.scenario.jobs[0].model == model
+    assert not isinstance(model, str)
+    assert model.shape().parameters == catalog.models()["gpt-oss-120b"].parameters
+    assert sim.run(trained, 0).jobs
+    assert sim.run(served, 0).fleet.services
+
+
+@cases(
+    "content, words",
+    [
+        ("{", "is not JSON (Expecting property name"),
+        ("[]", "is no mapping of settings"),
+        ("{}", "states no num_hidden_layers; give the config.json of a decoder-only transformer"),
+        ('{"model_type": "t5", "is_encoder_decoder": true}', "'t5' has an encoder"),
+        ('{"model_type": "mamba", "state_size": 16}', "'mamba' has state-space layers"),
+        ({"hidden_size": "wide"}, "hidden: 'wide' is not a count"),
+        ({"num_attention_heads": 63}, "63 heads do not share 8 of keys and values evenly"),
+        ({"intermediate_size": None}, "states no intermediate_size"),
+        ({"kv_lora_rank": 512}, "states kv_lora_rank without q_lora_rank"),
+        ({"num_local_experts": 8}, "experts: active: "),
+        ({"num_hidden_layers": [80]}, "layers: must be a whole number"),
+        (
+            {"layer_types": ["linear_attention"] * 80},
+            "has a setting that no known model has ('linear_num_value_heads')",
+        ),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused_in_a_line(
+    content: str | dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    """One line says what is missing or cannot be simulated."""
+    path = tmp_path / "config.json"
+    text = content if isinstance(content, str) else json.dumps(CONFIGS["llama3-70b"] | content)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        model_of(path)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -165,6 +302,15 @@ def test_switch_trays_of_racks_fail_at_an_assumed_rate(tmp_path: Path) -> None:
         ({"horizon": "0 d"}, r"--horizon: must be more than 0"),
         ({"gpus": 1001}, r"--gpus 1001: is not a whole number of nodes of 8; nearest: 1,000 or 1,008"),
         ({"gpus": 100, "accelerator": "gb200"}, r"--gpus 100: is not a whole number of racks.*nearest: 64 or 128"),
+        (
+            {"gpus": 64, "accelerator": "gb200", "kind": "fleet"},
+            r"--gpus 64: is not a whole number of racks.*nearest: 72",
+        ),
+        (
+            {"gpus": 8, "model": "deepseek-v3", "kind": "service"},
+            r"--gpus 8 --model deepseek-v3: .*does not fit: 84 GB",
+        ),
+        ({"hf": "nowhere.json"}, r"--hf nowhere\.json: cannot be read \(No such file or directory\)"),
         ({"gpus": 8, "model": "llama3-405b"}, r"--gpus 8 --model llama3-405b: no layout of 8 GPUs fits: .*GB"),
         ({"gpus": 10**7}, r"--gpus 10,000,000: too many for a fat tree"),
     ],
@@ -229,6 +375,9 @@ def test_a_file_is_never_replaced_unasked(run: Callable[..., Result]) -> None:
         (("--name", " "), "--name: must not be empty"),
         (("nowhere/file.yaml",), "nowhere/file.yaml: cannot be written (No such file or directory)"),
         (("--horizon", "30 parsecs"), "--horizon: "),
+        (("--kind", "fleet"), "--model: has no effect with --kind fleet: jobs of a fleet have no model\n"),
+        (("--kind", "service", "--recovery", "ntp"), "--recovery: has no effect with --kind service: "),
+        (("--hf", "config.json"), "--model: has no effect with --hf: the file describes the model\n"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_line_with_status_2(
