@@ -445,7 +445,7 @@ def test_sensitivity_ranks_the_axes_by_what_each_alone_does() -> None:
         ({"use": "threshold", "metric": "cost", "at_most": "3 d", "along": "spares"}, "at_most", "must be a number"),
         ({"use": "trend", "along": "wy"}, "along", "did you mean 'way'?"),
         ({"use": "best", "for_each": ["ways"]}, "for_each", "did you mean 'way'?"),
-        ({"use": "compare", "axis": "way", "against": "c"}, "against", "'c' is no value of way"),
+        ({"use": "compare", "axis": "way", "against": "c"}, "against", "unknown value 'c' of way"),
         ({"use": "crossover", "between": "spares", "along": "spares"}, "along", "is the axis of choices too"),
         ({"use": "pareto", "metrics": ["spares", "ettr"]}, "metrics", "spares is an axis: name it under axes"),
         ({"use": "pareto", "metrics": ["ettr"], "axes": ["way"]}, "axes", "the values of way are not numbers"),

@@ -113,7 +113,7 @@ def test_what_is_not_resolved_is_said(scenario: str, change: tuple[float, float,
     found = {"mean": mean, "ci95": [low, high], "resolved": not line, "replications_to_resolve": needed}
     content["variants"]["spares.hot=2"]["difference"]["ettr"] = found | {"controlled": None}
     text = format_comparison(content, width=200)
-    assert (f"  - spares.hot=2 against spares.hot=1, {line}" in text.splitlines()) == bool(line)
+    assert (f"  - spares.hot=2 against spares.hot=1: {line}" in text.splitlines()) == bool(line)
     assert points_text(mean) in text
     resolved = {"mean": 0.0012, "ci95": [0.0005, 0.0019], "worth": 9.0}
     content["variants"]["spares.hot=2"]["difference"]["ettr"]["controlled"] = resolved

@@ -262,7 +262,7 @@ def test_a_comparison_of_two_says_who_is_ahead_only_if_that_is_resolved(material
     change = {"mean": 0.02, "ci95": [0.01, 0.03], "resolved": True, "replications_to_resolve": 2, "controlled": None}
     content["variants"][second]["difference"][content["headline"]] = change
     assert present(compare.section(of_document(COMPARE, content))).title.startswith(
-        f"{second} has the highest useful share of the time (ETTR): 1.0 to 3.0 percentage points more than {first}"
+        f"{second} has the higher useful share of the time (ETTR): 1.0 to 3.0 percentage points more than {first}"
     )
     change |= {"ci95": [-0.01, 0.05], "resolved": False, "replications_to_resolve": 90}
     section = present(compare.section(of_document(COMPARE, content)))

@@ -98,8 +98,8 @@ class _Contest:
 
     @property
     def most(self) -> str:
-        """The direction of the best."""
-        return "lowest" if lower_is_better(self.metric) else "highest"
+        """The direction of the best: of two variants, the higher or lower one."""
+        return f"{'low' if lower_is_better(self.metric) else 'high'}{'er' if len(self.labels) == 2 else 'est'}"
 
     @property
     def way(self) -> str:
@@ -486,7 +486,7 @@ def _notes(contest: _Contest) -> Iterator[str]:
     for name, variant in document.variants.items():
         change = variant.difference.get(document.headline)
         if change is not None and not change.resolved:
-            yield f"{labels[name]} against {first}, {difference_note(change, document.replications)}"
+            yield f"{labels[name]} against {first}: {difference_note(change, document.replications)}"
             if (controlled := by_controls(change)) is not None:
                 yield f"with control variates the difference is clear: {metric.change(controlled)}"
     yield from _of_variants(contest)
