@@ -73,11 +73,11 @@ class NumberFormat(NamedTuple):
         return f"{text} {self.unit if unit is None else unit}".rstrip()
 
     def value(self, value: float, interval: Interval | None = None) -> str:
-        """Return a number with its unit and its interval, such as ``96 % [90, 99]``."""
+        """Return a number with its unit and its interval, such as ``96 % (90 to 99)``."""
         return self.plain(value, interval) + self.range(value, interval)
 
     def change(self, value: float, interval: Interval | None = None) -> str:
-        """Return a difference with its sign, its unit and its interval, such as ``+0.12 [0.04, 0.2]``."""
+        """Return a difference with its sign, its unit and its interval, such as ``+0.12 (0.04 to 0.20)``."""
         free = self._replace(least=-math.inf, most=math.inf)
         text = free.plain(value, interval, self.step or self.unit)
         sign = "+" if text.strip("0.,")[:1].isdigit() else ""
@@ -90,13 +90,12 @@ class NumberFormat(NamedTuple):
         return self.change(value, interval).removeprefix("+")
 
     def range(self, value: float, interval: Interval | None) -> str:
-        """Return an interval in brackets, with a blank in front; nothing without one."""
+        """Return an interval in parentheses, with a blank in front; nothing without one."""
         if interval is None:
             return ""
         decimals = self._decimals(value, interval)
         ends = [self._number(min(max(end, self.least), self.most), decimals) for end in interval]
-        # A comma between numbers that have commas would not be seen.
-        return f" [{(' to ' if any(',' in end for end in ends) else ', ').join(ends)}]"
+        return between(*ends)
 
     def exact(self, value: float) -> str:
         """Return a number that somebody wrote, as it was written."""
@@ -104,7 +103,7 @@ class NumberFormat(NamedTuple):
 
     def _number(self, value: float, decimals: int) -> str:
         text = f"{round(value / self.size, decimals):,.{max(decimals, 0)}f}"
-        return text.removeprefix("-") if not text.strip("-0.,") else text
+        return text.replace("-", "−") if text.strip("-0.,") else text.removeprefix("-")
 
     def _decimals(self, value: float, interval: Interval | None) -> int:
         """Return decimals: two digits of the half-width of an interval if they are below 30, one above."""
@@ -118,6 +117,11 @@ class NumberFormat(NamedTuple):
             return min(max(_DIGITS - 1 - math.floor(math.log10(size)), 0), most) if size > 1e-12 else 1
         place = math.floor(math.log10(half))
         return min((1 if half < 3 * 10.0**place else 0) - place, most)
+
+
+def between(low: str, high: str) -> str:
+    """Return the ends of an interval in parentheses, as they stand behind a number in every text."""
+    return f" ({low} to {high})"
 
 
 PERCENT = NumberFormat("%", 0.01, 0.0, 1.0, "percentage points")
@@ -268,7 +272,7 @@ class MetricFormat(NamedTuple):
         return None if ends is None else (ends[0] / self.form.size, ends[1] / self.form.size)
 
     def worded(self, estimate: Any) -> str:
-        """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
+        """Return a mean with its interval, such as ``93.1 % (92.8 to 93.4)``; empty without a mean."""
         mean = _part(estimate, "mean")
         return "" if mean is None else self.form.value(mean, ends_of(_part(estimate, "mean_ci95")))
 
@@ -289,11 +293,11 @@ class MetricFormat(NamedTuple):
         return self.ends(self.gap(interval))
 
     def change(self, estimate: Any) -> str:
-        """Return a difference with its sign and interval, such as ``+0.12 [0.04, 0.2]``."""
+        """Return a difference with its sign and interval, such as ``+0.12 (0.04 to 0.20)``."""
         return self.form.change(_part(estimate, "mean"), self.gap(_part(estimate, "ci95")))
 
     def distance(self, mean: float, interval: Sequence[float | None] | None) -> str:
-        """Return the size of a difference with its interval, such as ``0.12 [0.04, 0.2]``."""
+        """Return the size of a difference with its interval, such as ``0.12 (0.04 to 0.20)``."""
         return self.form.distance(mean, self.gap(interval))
 
     def range(self, interval: Sequence[float | None] | None) -> str:
@@ -477,7 +481,7 @@ def range_text(ends: Sequence[float | None] | None, form: Callable[[float], str]
         return "-" if ends[0] == ends[1] else "within the last digit"
     number, _, unit = low.partition(" ")
     # A unit that both have is said once.
-    return f"{number if unit == high.partition(' ')[2] else low}..{high}"
+    return f"{number if unit == high.partition(' ')[2] else low} to {high}"
 
 
 def interval_text(estimate: Any, form: Callable[[float], str], interval: str = "mean_ci95") -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.amounts import name_of, percent_text, ranges, time_text
+from ettrick.analysis.amounts import between, name_of, percent_text, ranges, time_text
 from ettrick.analysis.logs import estimate
 from ettrick.analysis.logs.estimate import SOME, Estimate
 from ettrick.analysis.logs.events import attempts_of
@@ -545,7 +545,7 @@ def sources_of(load: SiteWorkload) -> str:
     """Return comments that say what each stream rests on."""
 
     def show(quantity: Estimated, text: Callable[[float], str]) -> str:
-        return f"{text(quantity.value or 0.0)} [{text(quantity.low or 0.0)}, {text(quantity.high or 0.0)}]"
+        return f"{text(quantity.value or 0.0)}{between(text(quantity.low or 0.0), text(quantity.high or 0.0))}"
 
     return "".join(
         f"# {stream.name}: {stream.jobs:,} jobs in {stream.days:.0f} d, {', '.join(stream.files)}: "

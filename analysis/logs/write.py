@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.amounts import number_of
+from ettrick.analysis.amounts import between, number_of
 from ettrick.analysis.logs import workload
 from ettrick.analysis.logs.estimate import FEW, LEAST_SIGMA
 from ettrick.analysis.logs.events import largest
@@ -125,7 +125,7 @@ def _grounds(document: FitDocument, cause: CauseSummary) -> str:
 
 
 def _interval(estimate: Estimated) -> str:
-    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+    return f"{estimate.value:.3g}{between(f'{estimate.low:.3g}', f'{estimate.high:.3g}')}"
 
 
 def idle_cluster(fitted: FittedModel, entries: list[dict[str, Any]], days: float) -> dict[str, Any]:

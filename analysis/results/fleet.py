@@ -9,7 +9,7 @@ import numpy as np
 
 from ettrick import sim
 from ettrick.analysis import parts
-from ettrick.analysis.amounts import count_text, number_of, ranges, short_text
+from ettrick.analysis.amounts import between, count_text, number_of, ranges, short_text
 from ettrick.analysis.fleet import (
     BATCHES,
     FEWEST_REPLICATIONS,
@@ -410,7 +410,8 @@ def fleet_notes(summary: models.FleetSummary, replications: int) -> Iterator[str
     if growth is not None and growth.saturated:
         low, high = growth.ci95 or (growth.gpus_per_day, growth.gpus_per_day)
         yield (
-            f"the queue grows by {short_text(growth.gpus_per_day)} GPUs a day [{short_text(low)}, {short_text(high)}] "
+            f"the queue grows by {short_text(growth.gpus_per_day)} GPUs a day"
+            f"{between(short_text(low), short_text(high))} "
             "to the end: more work arrives than the cluster does, so waits, slowdowns and ETTR with the queue have no "
             "long-run mean"
         )

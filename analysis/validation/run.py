@@ -273,7 +273,7 @@ def _published(row: ValidationRow) -> str:
     tolerance = row.tolerance
     kind = tolerance["kind"]
     if kind == "interval":
-        return f"{_typed(tolerance['low'])}..{_typed(tolerance['high'])}{_unit(row)}"
+        return f"{_typed(tolerance['low'])} to {_typed(tolerance['high'])}{_unit(row)}"
     sign = {"at_least": "≥ ", "at_most": "≤ "}.get(kind, "")
     if row.value is not None:
         return f"{sign}{_typed(row.value)}{_unit(row)}"

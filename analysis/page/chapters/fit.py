@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.amounts import capital, name_of, number_of, percent_text, time_text
+from ettrick.analysis.amounts import between, capital, name_of, number_of, percent_text, time_text
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Interval, Intervals, Series
 from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.glossary import cause_name
@@ -197,7 +197,7 @@ def _relapse(clustering: ClusteringSummary) -> str:
     if size is None or size.value is None:
         return clustering.relapse
     low, high = (percent_text(end or 0.0, 0) for end in (size.low, size.high))
-    return f"{clustering.relapse}, after {percent_text(size.value, 0)} of them [{low}, {high}]"
+    return f"{clustering.relapse}, after {percent_text(size.value, 0)} of them{between(low, high)}"
 
 
 def _check(document: FitDocument) -> Section:
@@ -375,7 +375,7 @@ def _streams(document: FitDocument) -> Section:
 def _times_of(estimate: Estimated) -> str:
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return "–"
-    return f"{time_text(estimate.value)} [{time_text(estimate.low)}, {time_text(estimate.high)}]"
+    return f"{time_text(estimate.value)}{between(time_text(estimate.low), time_text(estimate.high))}"
 
 
 def _opening_of_lives(document: LivesDocument) -> FirstScreen:
@@ -430,8 +430,8 @@ def _parameter(key: str, value: Estimated) -> str:
     if key in ("shape", "sigma") or value.value is None:
         return _estimate(value)
     size, unit = (365.0, "years") if value.value > 730 else (1.0, "d")
-    ends = " to ".join("–" if end is None else f"{end / size:.3g}" for end in (value.low, value.high))
-    return f"{value.value / size:.3g} [{ends}] {unit}"
+    low, high = ("–" if end is None else f"{end / size:.3g}" for end in (value.low, value.high))
+    return f"{value.value / size:.3g} {unit}{between(low, high)}"
 
 
 def _pictures_of_lives(batch: BatchSummary) -> Iterator[Figure]:
@@ -487,4 +487,4 @@ def _estimate(estimate: Estimated) -> str:
     if estimate.value is None:
         return "–"
     low, high, text = estimate.low, estimate.high, f"{estimate.value:.3g}"
-    return text if low is None or high is None else f"{text} [{low:.3g}, {high:.3g}]"
+    return text if low is None or high is None else f"{text}{between(f'{low:.3g}', f'{high:.3g}')}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ettrick.analysis.amounts import capital, listed, name_of, number_of, percent_text
+from ettrick.analysis.amounts import between, capital, listed, name_of, number_of, percent_text
 from ettrick.analysis.page.model import Section, grid
 from ettrick.analysis.page.sourced import SENSITIVITY
 from ettrick.analysis.results.run import unit_text
@@ -554,7 +554,7 @@ def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: 
 
 def _percent_in(estimate: Mapping[str, Any]) -> str:
     ends, text = estimate["ci95"], _percent(estimate["value"])
-    return text if ends is None or None in ends else f"{text} [{_percent(ends[0])}, {_percent(ends[1])}]"
+    return text if ends is None or None in ends else f"{text}{between(_percent(ends[0]), _percent(ends[1]))}"
 
 
 def _of_counts(report_data: ReportData) -> Section:

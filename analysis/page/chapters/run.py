@@ -383,7 +383,7 @@ def _owner_rows(prepared: Prepared) -> Iterator[tuple[str, str]]:
         step = f", step {plan.step_time:.2f} s" if plan.step_time else ""
         if plan.plan is not None and not plan.is_measured:
             low, high = plan.plan.band90
-            step += f" (modelled: {low:.2f}..{high:.2f})"
+            step += f" (modelled: {low:.2f} to {high:.2f})"
         mfu = f", MFU {percent_text(plan.mfu, 1)}" if plan.mfu is not None else ""
         yield "job", f"{plan.name}: {plan.gpus:,} GPUs{layout}{step}{mfu}"
     for stream in prepared.streams:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.amounts import capital, number_of, percent_text
+from ettrick.analysis.amounts import between, capital, number_of, percent_text
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import first_screen
@@ -145,7 +145,7 @@ def _cells(name: str, metric: Tracked | None) -> list[str]:
 
     predicted = text(metric.mean)
     if metric.low is not None:
-        predicted = f"{text(metric.median)} [{text(metric.low)}, {text(metric.high)}]"
+        predicted = f"{text(metric.median)}{between(text(metric.low), text(metric.high))}"
     z, cusum = ("–" if value is None else f"{value:+.2f}" for value in (metric.z, metric.cusum))
     return [text(metric.measured), predicted, z, cusum]
 
