@@ -76,6 +76,20 @@ class NumberFormat(NamedTuple):
         """Return a number with its unit and its interval, such as ``96 % (90 to 99)``."""
         return self.plain(value, interval) + self.range(value, interval)
 
+    def margin(self, value: float, interval: Interval | None = None) -> str:
+        """Return a number with what may be more or less of it, such as ``96.1 % ± 0.3``.
+
+        An interval that is not the same on both sides has its ends in words.
+        """
+        if interval is None:
+            return self.plain(value)
+        decimals = self._decimals(value, interval)
+        low, high = (min(max(end, self.least), self.most) for end in interval)
+        less, more = (self._number(side, decimals) for side in (value - low, high - value))
+        if not more.strip("0."):
+            return self.plain(value)
+        return f"{self.plain(value, interval)} ± {more}" if less == more else self.value(value, interval)
+
     def change(self, value: float, interval: Interval | None = None) -> str:
         """Return a difference with its sign, its unit and its interval, such as ``+0.12 (0.04 to 0.20)``."""
         free = self._replace(least=-math.inf, most=math.inf)
@@ -154,6 +168,22 @@ def capital(text: str) -> str:
 def listed(words: Sequence[str]) -> str:
     """Return words as a list of a sentence."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+_LINE = 68  # letters behind a label on a terminal
+
+
+def counted(texts: Sequence[str], room: int) -> str:
+    """Return how many texts there are and their first clauses, as many of them as some lines hold."""
+    for end in (r"[:;] ", r"[:;] |, "):
+        names = [re.split(end, text)[0] for text in texts]
+        shown = len(names)
+        while shown and len("; ".join(names[:shown])) > room * _LINE - 12:
+            shown -= 1
+        if shown == len(names):
+            break
+    more = [f"{len(names) - shown} more"] if shown < len(names) else []
+    return f"{len(names)}: {'; '.join([*names[:shown], *more])}"
 
 
 def unit_of(metric: str) -> str:
@@ -443,27 +473,29 @@ def with_unit(text: str, unit: str) -> str:
 _BAR = 16
 
 
-def empty_table(*columns: str) -> Table:
-    """Return a table with these columns, the first for labels."""
+def empty_table(*columns: str, has_rule: bool = True) -> Table:
+    """Return a table with these columns, the first for labels; its heads may have a rule below them."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    padding = (0, 1) if has_rule else (0, 2, 0, 0)
+    table = Table(box=box.SIMPLE_HEAD if has_rule else None, padding=padding, pad_edge=False, show_edge=False)
     for position, column in enumerate(columns):
         right = position > 0 and column != "" and column != "mostly because of"
         table.add_column(column, justify="right" if right else "left", no_wrap=position == 0)
     return table
 
 
-def label_grid(rows: list[tuple[str, str]]) -> Table:
-    """Return labels with texts beside them."""
+def label_grid(rows: Sequence[Sequence[str]]) -> Table:
+    """Return labels with texts beside them, one or more of both in a row."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    for label, text in rows:
-        grid.add_row(f"  {label}", text)
+    for _ in rows[0][::2]:
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column()
+    for label, *cells in rows:
+        grid.add_row(f"  {label}", *cells)
     return grid
 
 

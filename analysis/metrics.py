@@ -229,8 +229,12 @@ def _pays_for_time_alone(prepared: Prepared) -> bool:
 
 Weight = Literal["job", "gpu_time"]
 
-Table = Literal["run", "streams", "service", "variants", "variants of streams"]
-"""First tables of what is delivered: of a run, of its streams, of its one service; and of variants beside a headline.
+Table = Literal[
+    "run", "streams", "service", "run in short", "streams in short", "service in short", "variants",
+    "variants of streams",
+]  # fmt: skip
+"""First tables of what is delivered: of a run, of its streams, of its one service, and the first of these that there
+are on one screen; and of variants beside a headline.
 """
 
 Unit = Literal[
@@ -395,7 +399,7 @@ _OWN = (
     Metric("ettr", "ETTR", "the useful share of the time (ETTR)", "share",
            "productive / requested GPU-time: the effective training time ratio, queueing included",
            detail="productive / requested", is_sliced=True, is_of_queue=True,
-           rows={"run": 1, "streams": 4, "variants of streams": 3},
+           rows={"run": 1, "streams": 4, "variants of streams": 3, "run in short": 1, "streams in short": 6},
            gloss="effective training time ratio: share of the requested GPU-time that became training which was kept"),
     Metric("ettr_no_queue", "ETTR without the queue", "the useful share of the time without the queue", "share",
            "productive / (requested − `queued`)", is_sliced=True, rows={"streams": 5}),
@@ -416,11 +420,13 @@ _OWN = (
            sign="  = ", gloss="share of the arithmetic that was asked for which became training"),
     Metric("effective_mfu", "effective MFU", "goodput", "share",
            "another name of `goodput`",
-           needs=(_MFU,), per_step=-1),
+           needs=(_MFU,), per_step=-1,
+           rows={"run in short": 6}),
     Metric("cluster_goodput", "cluster goodput", "the useful share of the time of all GPUs (cluster goodput)", "share",
            "productive GPU-time of all jobs / owned GPU-time; in a cluster of several pools GPUs count by their peak"
            " relative to the first pool",
-           detail="all owned", of="cluster", rows={"run": 6, "streams": 3, "variants of streams": 2}),
+           detail="all owned", of="cluster",
+           rows={"run": 6, "streams": 3, "variants of streams": 2, "run in short": 9, "streams in short": 1}),
     Metric("job_availability", "availability of jobs", "the share of time in which the job runs", "share",
            "time in which the job steps or saves / time from its first start to its end"),
     Metric("node_availability", "availability of nodes", "the share of nodes in working order", "share",
@@ -433,7 +439,7 @@ _OWN = (
            of="cluster"),
     Metric("interruptions", "interruptions", "the number of interruptions", "count",
            "failures that hit a job, in whatever phase",
-           better="lower", is_plural=True, together="sum", rows={"run": 11, "variants": 7}),
+           better="lower", is_plural=True, together="sum", rows={"run": 11, "variants": 7, "run in short": 7}),
     Metric("interruptions_planned", "planned interruptions", "the number of planned interruptions", "count",
            "those of sources marked `planned`",
            better="lower", is_plural=True, together="sum",
@@ -447,7 +453,7 @@ _OWN = (
     Metric("mtti", "time between interruptions", "the time between interruptions", "s",
            "time from first start to end / interruptions. Without any, the mean is null and `lower_bound95` says "
            "what it is longer than, at 95 % confidence: the time seen / ln 20",
-           head="MTTI", is_between_events=True, rows={"run": 10}),
+           head="MTTI", is_between_events=True, rows={"run": 10, "run in short": 8}),
     Metric("mtti_running", "running time between interruptions", "the running time between interruptions", "s",
            "time in which the job steps or saves / interruptions",
            head="running MTTI", is_between_events=True),
@@ -458,7 +464,7 @@ _OWN = (
            "tokens that survived / days from arrival to end; of all jobs together, from the first arrival to the "
            "last end. Needs `batch` and a step time in every job. Of services alone, tokens of their answers",
            counted="tokens a day", needs=(_TOKENS,), is_plural=True, per_step=-1, together="daily",
-           rows={"run": 7, "service": 1, "variants": 4}),
+           rows={"run": 7, "service": 1, "variants": 4, "run in short": 4, "service in short": 7}),
     Metric("tokens_per_gpu_day", "tokens per GPU-day", "training speed for each GPU", "1/d",
            "tokens that survived / days of the GPUs owned, whatever they do; GPUs of all pools count alike",
            counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True, of="cluster", per_step=-1,
@@ -474,15 +480,16 @@ _OWN = (
            counted="steps a day", needs=(_STEP,), is_plural=True, per_step=-1, together="daily"),
     Metric("time_to_work", "time to finish", "the time to finish", "s",
            "time from arrival to the end of a fixed amount of work",
-           better="lower", needs=(_WORK,), rows={"run": 8}),
+           better="lower", needs=(_WORK,), rows={"run": 8, "run in short": 3}),
     Metric("p_finish_by", "probability to finish in time", "the probability to finish in time", "share",
            "jobs finished within their `deadline` after arrival / jobs with a deadline",
-           head="P(finish by the deadline)", needs=(_WORK, _DEADLINE), is_probability=True, rows={"run": 9}),
+           head="P(finish by the deadline)", needs=(_WORK, _DEADLINE), is_probability=True,
+           rows={"run": 9, "run in short": 2}),
     Metric("energy", "energy per run", "the energy per run", "J",
            "energy of the facility in a replication. Needs the power of a node: from the catalog of accelerators, or"
            " `power`",
            better="lower", head="facility energy per run", needs=(_POWER,), of="cluster",
-           rows={"run": 18, "service": 6}),
+           rows={"run": 18, "service": 6, "run in short": 11}),
     Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token",
            "energy / tokens that survived",
            better="lower", needs=(_POWER, _TOKENS), of="cluster", per_step=1, rows={"service": 4}),
@@ -495,7 +502,7 @@ _OWN = (
     Metric("cost", "cost per run", "the cost per run", "currency",
            "cost of a replication. Needs `cost`",
            better="lower", needs=(_PRICES,), of="cluster", constant=_pays_for_time_alone,
-           rows={"run": 20, "service": 7, "variants": 6}),
+           rows={"run": 20, "service": 7, "variants": 6, "run in short": 10, "service in short": 3}),
     Metric("false_alarms_per_day", "false alarms per day", "the healthy nodes drained in a day", "1/d",
            "healthy nodes that are drained, of jobs or not / days of the accounting window",
            better="lower", counted="false alarms a day", needs=(_ALARMS,), is_plural=True, of="cluster",
@@ -521,7 +528,7 @@ _OWN = (
            "GPU-time of jobs and services / owned GPU-time without `repair`, `qualification` and `maintenance` of nodes"
            " outside jobs",
            detail="allocated / healthy", needs=(_STREAMS,), of="cluster",
-           rows={"streams": 1, "variants of streams": 1}),
+           rows={"streams": 1, "variants of streams": 1, "streams in short": 2}),
     Metric("allocation", "allocation", "the share of all GPUs that jobs have", "share",
            "GPU-time of jobs and services / owned GPU-time",
            detail="allocated / owned", needs=(_STREAMS,), of="cluster", rows={"streams": 2}),
@@ -549,14 +556,15 @@ _OWN = (
            better="lower", needs=(_STREAMS,), of="cluster", rows={"streams": 16}),
     Metric("wait_first", "first wait", "the wait before a job first starts", "s",
            "first submission to first start, mean of the jobs that started",
-           better="lower", needs=(_STREAMS,), is_sliced=True, is_weighted=True, is_of_queue=True, rows={"streams": 6}),
+           better="lower", needs=(_STREAMS,), is_sliced=True, is_weighted=True, is_of_queue=True,
+           rows={"streams": 6, "streams in short": 3}),
     Metric("wait_total", "total wait", "all the time that a job waits", "s",
            "all time in the queue, requeues included, mean of the jobs that ended",
            better="lower", needs=(_STREAMS,), is_sliced=True, is_weighted=True, is_of_queue=True, rows={"streams": 7}),
     Metric("jct", "job completion time", "the time from submission to completion", "s",
            "first submission to end, mean of the jobs that completed",
            better="lower", head="JCT", needs=(_STREAMS,), is_sliced=True, is_weighted=True, is_of_queue=True,
-           rows={"streams": 8, "variants of streams": 4}),
+           rows={"streams": 8, "variants of streams": 4, "streams in short": 5}),
     Metric("bounded_slowdown", "bounded slowdown", "how many times its run time a job takes", "count",
            "max(1, (total wait + run) / max(run, τ)) with τ = 10 s, mean of the jobs that ended",
            better="lower", detail="τ = 10 s", needs=(_STREAMS,), is_sliced=True, is_weighted=True, is_of_queue=True,
@@ -572,7 +580,7 @@ _OWN = (
     Metric("preemptions", "preemptions", "the number of preemptions in 1,000 GPU-hours", "count",
            "running jobs stopped for another job, per 1,000 GPU-hours of jobs",
            better="lower", detail="per 1,000 GPU-h", needs=(_STREAMS,), is_plural=True, is_sliced=True,
-           rows={"streams": 15, "variants of streams": 6}),
+           rows={"streams": 15, "variants of streams": 6, "streams in short": 7}),
     Metric("second_order_preemptions", "second-order preemptions",
            "the number of preemptions in 1,000 GPU-hours that a failure began", "count",
            "preemptions by a job that a failure had put back into the queue, per 1,000 GPU-hours of jobs",
@@ -582,7 +590,8 @@ _OWN = (
            head="MTTF", needs=(_STREAMS,), is_sliced=True, is_between_events=True),
     Metric("slo_attainment", "SLO attainment", "the share of requests that meet the SLO", "share",
            "requests whose TTFT and mean TPOT are within the SLO / requests offered",
-           needs=(_SERVICES,), of="service", detail="in SLO / offered", rows={"variants": 1}),
+           needs=(_SERVICES,), of="service", detail="in SLO / offered",
+           rows={"variants": 1, "streams in short": 4, "service in short": 1}),
     Metric("served_share", "requests served", "the share of requests that are answered", "share",
            "requests answered, in SLO or late / requests offered; the others are turned away, give up, are lost with "
            "their replica, or wait at the end",
@@ -592,7 +601,8 @@ _OWN = (
            counted="requests a second", needs=(_SERVICES,), of="service", detail="requests/s"),
     Metric("capacity_availability", "capacity availability", "the share of time with enough replicas", "share",
            "time in which the replicas that serve admit all that is asked / time",
-           needs=(_SERVICES,), of="service", detail="share of the time, capacity ≥ demand"),
+           needs=(_SERVICES,), of="service", detail="share of the time, capacity ≥ demand",
+           rows={"service in short": 6}),
     Metric("capacity_share", "replicas that serve", "the share of replicas that serve", "share",
            "replicas that serve, slower ones in part / replicas that the service has, or wants where they are scaled",
            needs=(_SERVICES,), of="service", is_plural=True, detail="share of the replicas, mean over time"),
@@ -605,14 +615,16 @@ _OWN = (
     Metric("failed_share", "requests lost with a replica", "the share of requests that fail with their replica",
            "share", "requests that were in flight when their replica failed, or reached it before that was known, and "
            "were not taken over / requests offered",
-           better="lower", needs=(_SERVICES,), of="service", is_plural=True),
+           better="lower", needs=(_SERVICES,), of="service", is_plural=True,
+           rows={"service in short": 4}),
     Metric("wasted_work", "work for clients that gave up", "the share of work for clients that have given up", "share",
            "requests that are served although their clients have given up (`overload.cancel: false`) / all that are "
            "served; that time is `lost_work`",
            better="lower", needs=(_SERVICES,), of="service"),
     Metric("busy_share", "busy share of the replicas", "the share of the replicas' time with work", "share",
            "GPU-time of replicas that serve, as far as they are used / that GPU-time; the rest is `headroom`",
-           needs=(_SERVICES,), of="service"),
+           needs=(_SERVICES,), of="service",
+           rows={"service in short": 5}),
     Metric("tokens_per_s_user", "tokens per second and user", "the speed that a user sees", "1/s",
            "tokens of answers / time that they took after the first: 1 over the mean TPOT",
            counted="tokens a second", needs=(_SERVICES,), of="service", is_plural=True),
@@ -639,7 +651,7 @@ _OWN = (
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
            "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
            better="lower", needs=(_PRICES, _TOKENS), of="cluster", per_step=1,
-           rows={"run": 21, "service": 5, "variants": 5}),
+           rows={"run": 21, "service": 5, "variants": 5, "run in short": 5, "service in short": 2}),
 )
 # fmt: on
 

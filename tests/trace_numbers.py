@@ -96,7 +96,7 @@ def check_number(found: Number, folder: Path) -> None:
     """Assert that a number follows from its places, and that its text says it."""
     expected = evaluated(found.formula, [value_at(folder, source) for source in found.sources])
     assert math.isclose(found.value, expected, rel_tol=1e-9, abs_tol=1e-300), f"{found}: the places give {expected}"
-    match = _NUMBER.search(found.text)
+    match = _NUMBER.search(found.text.replace("−", "-"))
     assert match is not None, f"{found}: no number in the text"
     written = match[0].replace(",", "")
     worded = float(written) * found.size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +91,8 @@ def fit(
     as_: _As = None, window: _Window = "", without: _Without = None, rules: _Rules = "", slurm_conf: _SlurmConf = "",
     topology_conf: _TopologyConf = "", name: _Name = "fitted", anonymise: _Anonymise = False,
     key: _Key = Path("ettrick.key"), keep_order: _KeepOrder = False, out: _Out = None,
-    as_json: options.JsonOption = False, overwrite: options.OverwriteOption = False, quiet: options.QuietOption = False,
+    full: options.FullOption = False, as_json: options.JsonOption = False,
+    overwrite: options.OverwriteOption = False, quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
     """Fit a failure model to logs, with its uncertainty.
 
@@ -116,17 +118,21 @@ def fit(
             request = request._replace(hider=hiding.Pseudonymizer(hiding.key_of(key, out), keep_order=keep_order))
         result = _fitted(request, quiet=quiet or as_json)
     reports = _reports(chapter.report(result.document), "report") if out else {}
-    keep.write(result.document, _fit_text, {**result.files, **reports}, STALE, as_json=as_json)
+    keep.write(
+        result.document, functools.partial(_fit_text, full=full), {**result.files, **reports}, STALE, as_json=as_json
+    )
     if out is not None and not as_json:
         say(f"\n{out}: {', '.join([*result.files, *reports, 'fit.json'])}")
 
 
-def _fit_text(document: Any) -> str:
+def _fit_text(document: Any, *, full: bool) -> str:
     """Return a fit in words."""
     from ettrick.analysis.page.chapters import fit as chapter
     from ettrick.analysis.page.formats import terminal
+    from ettrick.analysis.page.model import in_full
 
-    return terminal.write(chapter.sections(document, has_pictures=False))
+    chapters = [*chapter.screen(document), *in_full(chapter.sections(document, has_pictures=False))]
+    return terminal.write(chapters, full=full)
 
 
 def _fitted(request: FitOptions, *, quiet: bool) -> FitResult | OutcomeOfLives:

@@ -123,6 +123,7 @@ ProcessesOption = Annotated[
 ]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+FullOption = Annotated[bool, typer.Option("--full", help="Print all tables. [default: one screen]")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 StudyArgument = Annotated[

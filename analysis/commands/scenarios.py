@@ -47,8 +47,8 @@ def run(
     scenario: options.ScenarioArgument, set_: options.SetOption = None, seed: options.SeedOption = None,
     replications: options.RunReplicationsOption = None, precision: options.RunPrecisionOption = None,
     metric: options.RunMetricOption = None, band: options.BandOption = 0, jobs: options.ProcessesOption = 0,
-    engine: options.EngineOption = None, as_json: options.JsonOption = False, out: options.RunOutOption = None,
-    node_log: options.NodeLogOption = False, measured: options.SharesOption = None,
+    engine: options.EngineOption = None, full: options.FullOption = False, as_json: options.JsonOption = False,
+    out: options.RunOutOption = None, node_log: options.NodeLogOption = False, measured: options.SharesOption = None,
     overwrite: options.OverwriteOption = False, yes: options.YesOption = False, quiet: options.QuietOption = False,
     tables: options.TablesOption = None, skip_bad_rows: options.SkipBadRowsOption = False,
 ) -> None:  # fmt: skip
@@ -76,11 +76,11 @@ def run(
             tables=named, yes=yes, quiet=quiet or as_json,
         )  # fmt: skip
     content = document(ensemble, command=command_line(), bands=bands)
-    if shares:
-        content = content.model_copy(update={"measured": shares})
+    content = content.model_copy(update={"measured": shares} if shares else {})
     beside = _beside(described, ensemble, content, has_log=node_log, tables=named)
     stale = ["nodes.csv", *(f"{name}.csv" for name in TABLES)]
-    keep.write(content, functools.partial(_run_text, prepared=prepared), beside, stale, as_json=as_json)
+    text_of = functools.partial(_run_text, prepared=prepared, full=full, name=scenario)
+    keep.write(content, text_of, beside, stale, as_json=as_json)
     end(reasons.against_run(content.per_job, content.replications, precision, precise=ensemble.precise))
 
 
@@ -137,11 +137,11 @@ def _compile_loop(variants: Sequence[Prepared], replications: int, *, quiet: boo
                 sim.with_engine(prepared, replications, progress)
 
 
-def _run_text(content: RunDocument, prepared: Prepared) -> str:
+def _run_text(content: RunDocument, prepared: Prepared, *, full: bool, name: str) -> str:
     """Return a run in words, with the measured shares beside the simulated ones if there are any."""
     from ettrick.analysis.page.chapters.run import format_run
 
-    text = format_run(content, prepared)
+    text = format_run(content, prepared, full=full, name=name)
     if not content.measured:
         return text
     from ettrick.analysis.page.chapters.track import beside

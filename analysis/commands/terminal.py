@@ -289,7 +289,7 @@ _OPTION_GROUPS = {
         "scheduler_address", "scheduler_file", "shard", "yes",
     ),
     "Output": (
-        "at_equal", "worth", "out", "as_json", "node_log", "tables", "csv", "overwrite", "quiet", "help",
+        "at_equal", "worth", "full", "out", "as_json", "node_log", "tables", "csv", "overwrite", "quiet", "help",
     ),
 }  # fmt: skip
 """The options of a command that has many, in the groups of its help; the others stand first."""

@@ -5,8 +5,8 @@ A report holds no markup and no drawings: each format of `ettrick.analysis.page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -109,6 +109,13 @@ class Section:
     text: tuple[Words | str, ...] = ()  # paragraphs
     items: tuple[Figure | TableBlock, ...] = ()  # pictures and tables, in order
     notes: tuple[str, ...] = ()  # small print, a line each
+    # Whether a command with --full shows it: always, only as part of the one screen without it, or only with it.
+    shown: Literal["always", "screen", "full"] = "always"
+
+
+def in_full(sections: Iterable[Section]) -> Iterator[Section]:
+    """Yield sections as ones that only --full shows."""
+    yield from (replace(section, shown="full") for section in sections)
 
 
 def labels(title: str, *rows: tuple[str, str]) -> Section:

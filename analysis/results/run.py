@@ -378,8 +378,8 @@ def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str,
     for service in sim.services_of(prepared) if prepared.services else ():
         error = 100 * float(service.doubt(np.array([min(service.load, service.admitted)]))[0])
         notes.append(
-            f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} "
-            f"percentage points: it rests on one replay of {sim.REPLAYED:,} requests of this seed. This error is in "
+            f"SLO attainment of '{service.spec.name}' without failures is known to {error:.2g} percentage points: it "
+            f"rests on one replay of {sim.REPLAYED:,} requests of this seed. This error is in "
             "the intervals, and no replications shrink it; that of the admitted load, and of differences, is in none"
         )
     if prepared.is_deterministic:

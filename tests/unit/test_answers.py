@@ -216,7 +216,7 @@ def test_a_comparison_is_paired() -> None:
     assert found["8"]["ci95"] is None, "it is the same in all replications"
     _, rows = worded(table_of({"spares": SPARES}, line(0.001)), use="compare", axis="spares", against="4")
     assert rows == [
-        ["0", "-0.400 percentage points", "clear"],
+        ["0", "−0.400 percentage points", "clear"],
         ["8", "+0.400 percentage points", "clear"],
         ["16", "+1.20 percentage points", "clear"],
     ]
@@ -619,8 +619,8 @@ def test_what_is_told_of_an_interval_is_off_by_a_sixth_of_its_half_width_at_most
     """Digits go as far as the interval deserves: rounding moves no end by more, and adds less than two digits."""
     form = NumberFormat("")
     for middle in np.random.default_rng(3).uniform(0, 1000 * half, 50).tolist():
-        text = form.value(middle, (middle - half, middle + half)).replace(" to ", "] [").replace(", ", "] [")
-        worded = [float(part.strip("[] ").replace(",", "")) for part in text.split(" [")]
+        text = form.value(middle, (middle - half, middle + half))
+        worded = [float(part.replace(",", "").replace("−", "-")) for part in re.findall(r"[−\d.,]+", text)]
         assert all(
             abs(number - truth) <= half / 6 * (1 + 1e-9)
             for number, truth in zip(worded, (middle, middle - half, middle + half), strict=True)
@@ -632,20 +632,20 @@ def test_what_is_told_of_an_interval_is_off_by_a_sixth_of_its_half_width_at_most
 @cases(
     ("metric", "value", "interval", "text"),
     [
-        ("p_finish_by", 0.96, (0.90, 0.99), "96 % [90, 99]"),
-        ("ettr", 0.9421, (0.9398, 0.9444), "94.21 % [93.98, 94.44]"),
-        ("ettr", 0.999, (0.97, 1.028), "99.9 % [97.0, 100.0]"),
-        ("time_to_work", 2.6e6, (2.5e6, 2.7e6), "30.1 d [28.9, 31.2]"),
-        ("mtti", 10500.0, (9000.0, 12000.0), "2.9 h [2.5, 3.3]"),
-        ("tokens_per_day", 1.234e12, (1.2e12, 1.27e12), "1.23 T [1.20, 1.27]"),
-        ("cost_per_token", 1.234e-6, (1.1e-6, 1.4e-6), "1.23 USD [1.10, 1.40]"),
+        ("p_finish_by", 0.96, (0.90, 0.99), "96 % (90 to 99)"),
+        ("ettr", 0.9421, (0.9398, 0.9444), "94.21 % (93.98 to 94.44)"),
+        ("ettr", 0.999, (0.97, 1.028), "99.9 % (97.0 to 100.0)"),
+        ("time_to_work", 2.6e6, (2.5e6, 2.7e6), "30.1 d (28.9 to 31.2)"),
+        ("mtti", 10500.0, (9000.0, 12000.0), "2.9 h (2.5 to 3.3)"),
+        ("tokens_per_day", 1.234e12, (1.2e12, 1.27e12), "1.23 T (1.20 to 1.27)"),
+        ("cost_per_token", 1.234e-6, (1.1e-6, 1.4e-6), "1.23 USD (1.10 to 1.40)"),
         ("cost", 12.3e6, None, "12.3 M USD"),
         ("energy", 7.2e12, None, "2,000 MWh"),
         ("energy", 7.2e8, None, "0.200 MWh"),
         ("energy_per_token", 3.6, None, "1.00 kWh"),
         ("energy_per_token", 0.036, None, "0.0100 kWh"),
         ("carbon", 5.25e6, None, "5,250 t"),
-        ("interruptions", 419.0, (411.0, 427.0), "419 [411, 427]"),
+        ("interruptions", 419.0, (411.0, 427.0), "419 (411 to 427)"),
         ("time_shares.lost_work", 0.0123, None, "1.23 %"),
     ],
 )
@@ -704,7 +704,7 @@ def test_a_plateau_is_no_peak() -> None:
     )
     answer = ask(table, use="trend", along="spares")
     assert answer.data["lines"][0]["course"] == "falls"
-    assert worded(table, use="trend", along="spares")[1][0][-2].startswith("8 to 16: -2.00 percentage points")
+    assert worded(table, use="trend", along="spares")[1][0][-2].startswith("8 to 16: −2.00 percentage points")
 
 
 def test_a_slope_of_small_steps_is_no_plateau() -> None:

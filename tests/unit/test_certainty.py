@@ -56,8 +56,8 @@ def pairs(content: Any, path: str = "") -> Iterator[tuple[str, list[float]]]:
 
 
 def zero_widths(text: str) -> list[str]:
-    """Return ranges of a text whose ends read the same, such as ``41.00..41.00 %``."""
-    ranges = re.finditer(r"(?<![\w.])([\d.,]+)( ?[%\w]*)\.\.([\d.,]+)", text)
+    """Return ranges of a text whose ends read the same, such as ``41.00 to 41.00 %``."""
+    ranges = re.finditer(r"(?<![\w.])([\d.,]+)( ?[%\w]*) to ([\d.,]+)", text)
     return [found[0] for found in ranges if found[1] == found[3]]
 
 
@@ -313,7 +313,7 @@ def sourced(value: float) -> SourcedNumber:
 
 
 def test_a_count_falls_by_100_percent_at_most() -> None:
-    """An interval of a change from 10 by -9 [-13, -5] reads 50 to 100 %."""
+    """An interval of a change from 10 by −9 (−13 to −5) reads 50 to 100 %."""
     found = Sourced(sourced(-9.0), sourced(-13.0), sourced(-5.0))
     form = people_form("interruptions", [10.0])
     text = "".join(str(getattr(word, "text", word)) for word in apart(found, form, sourced(10.0)))
@@ -321,7 +321,7 @@ def test_a_count_falls_by_100_percent_at_most() -> None:
 
 
 def test_a_share_that_may_be_anything_is_not_resolved() -> None:
-    """60 % [0, 100] of the variance says nothing; with four times the samples it may be known to a quarter."""
+    """60 % (0 to 100) of the variance says nothing; with four times the samples it may be known to a quarter."""
     found = IndexEstimate(value=0.6, ci95=(0.0, 1.0))
     assert _share(found) == "not resolved"
     assert _share(IndexEstimate(value=0.6, ci95=(0.5, 0.7))).startswith("60 %")

@@ -11,21 +11,20 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from ettrick import sim
 from ettrick.analysis.contest.runs import band, replicate
 from ettrick.analysis.terminal import ProgressBar, format_inventory
 from ettrick.cli import app
 from tests import report_sample
 from tests.cases import cases
 from tests.documents import document, format_run
-
-if TYPE_CHECKING:
-    from ettrick import sim
+from tests.pace import one_in
 
 
 def show(prepared: sim.Prepared, replications: int = 3, width: int = 120, draws: int = 0) -> str:
@@ -57,13 +56,56 @@ def shares(text: str) -> list[float]:
 def test_all_parts_are_there() -> None:
     """The scenario, ETTR with its interval, the table of GPU-hours, the causes and the closed form are printed."""
     text = show(report_sample.prepare())
-    assert text.startswith("small\n")
+    assert text.startswith("Of every hundred GPU-hours")
+    assert "\nsmall\n" in text
     assert "128 GPUs (h100) in 16 nodes" in text
     assert "train: 112 GPUs, step 10.00 s" in text
-    assert re.search(r"ETTR \(productive / requested\) +\d\d\.\d\d % +\d\d\.\d\d\.\.\d\d\.\d\d %", text)
+    assert re.search(r"ETTR \(productive / requested\) +\d\d\.\d\d % +\d\d\.\d\d to \d\d\.\d\d %", text)
     assert "x runtime goodput" in text
     assert row(text, "Interruptions by cause", "node")
     assert re.search(r"reschedule \+ initialize \+ restore +[\d.]+ % +[\d.]+ % +[+-][\d.]+ pt", text)
+
+
+@pytest.mark.parametrize("name", one_in(3, set(sim.shipped("scenarios")) - {"fleet-philly", "fleet-rsc1"}))
+def test_a_run_fits_on_one_screen(name: str) -> None:
+    """At 80 columns a shipped scenario takes 25 lines: the answer of its page first, in the end what to ask next."""
+    prepared = sim.prepare(sim.load(sim.find(name)))
+    content = document(replicate(prepared, 1 if prepared.streams else 2), command="")
+    shown, full = (format_run(content, prepared, width=80, full=full, name=name) for full in (False, True))
+    lines, answer = shown.splitlines(), full.split("\n\n")[0]
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 80
+    assert shown.startswith(f"{answer}\n\n{name}: ")
+    assert answer.startswith("Of every hundred")
+    assert lines[-1].split() == ["next", "--full", "|", "--out", "DIR", "|", "ettrick", "explain", name]
+
+
+def test_bars_are_as_long_as_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars fill their column at the largest loss; what is left out is counted, and adds up with the rest."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = CliRunner().invoke(app, ["run", "llama3-405b-54d", "-n", "4"]).stdout
+    head, *rows = text.split("\n\n")[2].splitlines()
+    parts = [float(match[1]) for match in re.finditer(r"([\d.]+) %  [^ ]", "\n".join(rows))]
+    assert parts[0] == max(parts)
+    assert rows[0].count("█") == 16
+    assert float(head.split()[2]) == pytest.approx(sum(parts), abs=0.02)
+    assert re.match(r"  \d others", rows[-1])
+    assert "3 of 19 causes" in text
+
+
+def test_no_doubt_is_only_in_full(tmp_path: Path) -> None:
+    """Notes, targets that are missed, inputs that are not known exactly and a formula far off are on one screen."""
+    file = tmp_path / "small.yaml"
+    data = {**report_sample.SMALL, "targets": [{"name": "day", "at_least": "99.9 %", "window": "1 d"}]}
+    data["failures"] = [{**report_sample.SMALL["failures"][0], "events": 5}]
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    command = ["run", str(file), "-n", "2", "--band", "20"]
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    text = " ".join(CliRunner().invoke(app, command).stdout.split())
+    assert all(re.split("[:;] ", note)[0] in text for note in found["notes"])
+    assert re.search(r"target day: .* of the windows of 24 h miss the target", text)
+    assert re.search(r"inputs ETTR .* to .* % \(90 %\): inputs are uncertain", text)
+    assert "check closed form" in text
 
 
 def test_shares_add_up() -> None:
@@ -86,7 +128,7 @@ def test_no_markup() -> None:
         assumptions=[note],
     )
     text = show(prepared)
-    assert text.startswith(name + "\n")
+    assert f"\n{name}\n" in text
     assert all(part in text for part in (f"{job}: 112 GPUs", f"  - {note}", f"  {note}\n"))
     assert row(text, "Interruptions by cause", cause)
     assert row(text, "Jobs", job)
@@ -116,7 +158,7 @@ def test_no_text_commands_the_terminal(tmp_path: Path) -> None:
     for command in (["check"], ["explain", "-n", "0"], ["topology", "show"]):
         assert not re.search("[^\n -\x7e\xa0-\uffff]", CliRunner().invoke(app, [*command, str(file)]).output), command
     shown = CliRunner().invoke(app, ["run", str(file), "-n", "1"]).stdout
-    assert shown.startswith(SHOWN)
+    assert f"\n{SHOWN}: 1 replication of" in shown
     document = CliRunner().invoke(app, ["run", str(file), "-n", "1", "--json"]).stdout
     assert json.loads(document)["scenario"] == HOSTILE
     assert not re.search("[\x7f-\x9f\u2028-\u202e]", document)
@@ -231,7 +273,7 @@ def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.Monk
 def test_band_is_said() -> None:
     """A band of the rates is one line under the table, apart from the interval of the mean."""
     text = show(report_sample.prepare(failures=[{**report_sample.SMALL["failures"][0], "events": 5}]), draws=20)
-    assert re.search(r"Failure rates known only from their counts: ETTR \d\d\.\d\d\.\.\d\d\.\d\d % \(90 %\)", text)
+    assert re.search(r"Failure rates known only from their counts: ETTR \d\d\.\d\d to \d\d\.\d\d % \(90 %\)", text)
     assert "known only" not in show(report_sample.prepare())
 
 
@@ -320,7 +362,7 @@ def widest(text: str) -> int:
 def test_a_run_respects_the_terminal() -> None:
     """On a terminal of 80 columns no line is wider, and headings are set off by colour or weight."""
     text = in_terminal(RUN, 80)
-    assert "Where every GPU-hour went" in text
+    assert "quickstart: 2 replications" in text
     assert widest(text) <= 80
     assert COLOR.search(text)
 

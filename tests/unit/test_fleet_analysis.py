@@ -520,7 +520,9 @@ def test_saturation_has_no_means(scenario: str) -> None:
 def test_commands(scenario: str, tmp_path: Path) -> None:
     """`run` prints and keeps tables, the report has both chapters, and `compare` pairs the same jobs."""
     out = tmp_path / "out"
-    shown = report_sample.call("run", scenario, "-n", "2", "--out", str(out), "--tables", "metrics,ledger,series")
+    shown = report_sample.call(
+        "run", scenario, "-n", "2", "--out", str(out), "--tables", "metrics,ledger,series", "--full"
+    )
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.index("What the fleet delivers") < shown.stdout.index("Where every GPU-hour went")
     tables = {

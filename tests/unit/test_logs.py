@@ -845,9 +845,9 @@ def test_what_was_left_out_comes_first(tmp_path: Path) -> None:
         for at, text in enumerate(("mce: [Hardware Error]: CPU 3", "usb 1-1: new device", "usb 1-2: new device"), 1)
     )
     files = write(tmp_path, outages_csv="\n".join(lines), kernel_log=kernel)
-    result = CliRunner().invoke(cli.app, ["fit", *files, "--nodes", "4", "--timezone", "UTC"])
+    result = CliRunner().invoke(cli.app, ["fit", *files, "--nodes", "4", "--timezone", "UTC", "--full"])
     assert result.exit_code == 0, result.output
-    first = " ".join(result.output.split("\n\n", 1)[0].split())
+    first = " ".join(result.output.split("\n\n")[1].split())
     assert first.startswith("3 lines could not be used")
     for text in (
         "outages.csv: columns node from 'hostname', start, end, cause; not used: ticket.",
@@ -1057,7 +1057,7 @@ def secret_files(folder: Path) -> list[str]:
 
 def fitted(files: list[str], out: Path, *more: str) -> dict[str, str]:
     """Return what `ettrick fit` writes and prints, by file."""
-    command = ["fit", *files[1:], "--inventory", files[0], "--timezone", "UTC", "--out", str(out), *more]
+    command = ["fit", *files[1:], "--inventory", files[0], "--timezone", "UTC", "--full", "--out", str(out), *more]
     result = CliRunner().invoke(cli.app, command)
     assert result.exit_code == 0, result.output
     printed = result.output.replace(str(out), "")

@@ -405,7 +405,8 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["fit", files[1], "--inventory", files[0], "--timezone", "UTC"]
     done = runner.invoke(app, [*options, "--out", str(tmp_path / "out"), "--quiet"])
     assert done.exit_code == 0, done.output
-    assert "unplanned outages" in done.output
+    assert "A node fails " in done.output
+    assert "unplanned outages" in runner.invoke(app, [*options, "--full", "--quiet"]).output
     document = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert document["outages"] == len(drawn(1))
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000

@@ -215,8 +215,8 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
     assert isinstance(table, TableBlock)
     assert [(row[0], row[2], row[3]) for row in table.rows] == [
         ("neighbour", "0", "too close to call"),
-        ("none", "2.0 percentage points [2.0, 3.0]", "too close to call"),
-        ("own node", "10.0 percentage points [10.0, 11.0]", "behind"),
+        ("none", "2.0 percentage points (2.0 to 3.0)", "too close to call"),
+        ("own node", "10.0 percentage points (10.0 to 11.0)", "behind"),
     ]
 
 
@@ -550,7 +550,7 @@ def test_a_tornado_has_the_changes_of_the_document() -> None:
     assert rate.high[2] == pytest.approx((-8, -4))
     assert (spares.low[0], spares.high[0]) == ("2", "16")
     assert (spares.low[1], spares.high[1]) == pytest.approx((-2, 1))
-    assert "Failure rate from 1 to 2 changes ETTR by -6" in chart.title
+    assert "Failure rate from 1 to 2 changes ETTR by −6" in chart.title
 
 
 def test_a_tornado_names_the_largest_change_that_is_resolved() -> None:

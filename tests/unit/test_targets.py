@@ -170,6 +170,6 @@ def test_a_run_prints_targets() -> None:
     assert (found["of"], found["metric"], found["windows"]) == ("train", "ettr", 4)
     assert found["metrics"]["missed_windows"]["mean_ci95"] == [0, pytest.approx(1 - 0.025 ** (1 / 8))]
     assert not any("@target" in name for name in document["metrics"])
-    text = CliRunner().invoke(app, arguments).stdout
+    text = CliRunner().invoke(app, [*arguments, "--full"]).stdout
     assert "P(miss)" in text
     assert "4 of 7 d" in text

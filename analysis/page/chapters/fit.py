@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.amounts import between, capital, name_of, number_of, percent_text, time_text
+from ettrick.analysis.amounts import between, capital, counted, name_of, number_of, percent_text, time_text
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Interval, Intervals, Series
 from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.glossary import cause_name
@@ -16,7 +16,7 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ettrick.analysis.page.model import FirstScreen
+    from ettrick.analysis.page.model import FirstScreen, TableBlock
     from ettrick.analysis.results.fitted import (
         BacktestSummary,
         BatchSummary,
@@ -108,6 +108,56 @@ def _measured(cost: CostSummary) -> str:
         f", measured goodput {percent_text(cost.measured, 1)} by steps and {percent_text(cost.measured_in_time, 1)} in "
         "time"
     )
+
+
+_MOST_CAUSES = 5
+
+
+def screen(document: FitDocument | LivesDocument) -> Iterator[Section]:
+    """Yield the answer, and what one screen of a terminal has room for."""
+    if isinstance(document, FitDocument):
+        sentence, table = answer(document), _most_frequent(document)
+    else:
+        sentence, table = _answer_of_lives(document), _laws(document)
+    yield Section("answer", sentence)
+    yield from (Section("screen", "", (), (block,), shown="screen") for block in (table, _remarks(document)))
+
+
+def _most_frequent(document: FitDocument) -> TableBlock:
+    causes = [cause for cause in document.causes if cause.events]
+    rows = [
+        (
+            f"  {cause.name}", f"{cause.events}", _estimate(cause.rate),
+            "–" if cause.repair is None else time_text(cause.repair.median_s or 0.0),
+        )
+        for cause in causes[:_MOST_CAUSES]
+    ]  # fmt: skip
+    title = "What fails" if len(causes) <= _MOST_CAUSES else f"What fails: {_MOST_CAUSES} of {len(causes)} causes"
+    return grid("", (title, "outages", "per 1,000 d up", "median repair"), rows)
+
+
+def _laws(document: LivesDocument) -> TableBlock:
+    rows = [
+        (f"  {batch.name or 'parts'}", f"{batch.failures:,} of {batch.parts:,}", _estimate(batch.rate), batch.chosen)
+        for batch in document.batches[:_MOST_CAUSES]
+    ]
+    batches = len(document.batches)
+    title = "What fails" if batches <= _MOST_CAUSES else f"What fails: {_MOST_CAUSES} of {batches} batches"
+    return grid("", (title, "failed", "per part and year", "law"), rows, (0, 3))
+
+
+def _remarks(document: FitDocument | LivesDocument) -> TableBlock:
+    """Return what was read, what is not clear, and what to ask next, as labels with texts."""
+    lines = sum(row.number for row in document.dropped if row.sort != "normal")
+    unused = f", {number_of(lines, 'line')} could not be used" if lines else ""
+    rows = [("read", f"{number_of(len(document.files), 'file')}{unused}")]
+    if isinstance(document, FitDocument):
+        rows += [("" if place else "how sure", text) for place, text in enumerate(_doubts(document))]
+    if document.findings:
+        rows.append(("findings", counted(document.findings, 3)))
+    rows.append(("no data", counted(document.not_known, 1)))
+    rows.append(("next", "--full | --out DIR, then ettrick run DIR/scenario.yaml"))
+    return grid("", ("", ""), rows)
 
 
 def sections(document: FitDocument | LivesDocument, *, has_pictures: bool = True) -> Iterator[Section]:
@@ -379,7 +429,6 @@ def _times_of(estimate: Estimated) -> str:
 
 
 def _opening_of_lives(document: LivesDocument) -> FirstScreen:
-    failures, parts = (sum(getattr(batch, name) for batch in document.batches) for name in ("failures", "parts"))
     rows = [
         (
             f"{capital(batch.name or 'parts')}: {_estimate(batch.rate)} failures per part and year "
@@ -389,11 +438,17 @@ def _opening_of_lives(document: LivesDocument) -> FirstScreen:
     ]
     return first_screen(
         "How long do parts live, by which law, and does it fit?",
-        (f"{failures:,} of {parts:,} parts failed, in {number_of(len(document.batches), 'batch')}.",),
+        (_answer_of_lives(document),),
         ((" ".join(f"{capital(text)}." for text in document.findings) or "Every law is as likely as its data.",),),
         next(_pictures_of_lives(document.batches[0])), rows,
         tuple((f"{capital(text)}.",) for text in document.not_known),
     )  # fmt: skip
+
+
+def _answer_of_lives(document: LivesDocument) -> str:
+    failures, parts = (sum(getattr(batch, name) for batch in document.batches) for name in ("failures", "parts"))
+    batches = len(document.batches)
+    return f"{failures:,} of {parts:,} parts failed, in {batches} batch{'es' * (batches > 1)}."
 
 
 def _lives(batch: BatchSummary, *, has_pictures: bool) -> Section:

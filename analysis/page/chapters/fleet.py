@@ -192,25 +192,30 @@ def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run with streams: what the cluster delivers, who waits, and what failures pass on."""
     document, fleet = report_data.run, report_data.run.fleet
     places = SourceDocument("run.json", document)
-    goodput = places.stated_estimate("metrics", "cluster_goodput")
-    occupancy = places.estimate("metrics", "occupancy")
-    what = " become kept work of jobs" if document.per_service else " become kept work"
-    answer: Words = ("Of every hundred GPU-hours of the cluster, ", *worded(goodput, OF_HUNDRED), what)
-    if occupancy is not None:
-        who = "jobs and services hold" if document.per_service else "jobs hold"
-        answer = (*answer, f"; {who} ", *worded(occupancy, PERCENT), " of the GPUs in working order")
     drivers = (*_served(places, document), _waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
     how = interval_method(fleet, document.replications, time_text(document.warmup_s))
     return screen_of_run(
         document,
         report_data.scenario,
-        (*answer, "."),
+        answer(places, document),
         ((stated(report_data.scenario, priced=document.cost is not None),), (how,) if how else ()),
         _glance(fleet),
         drivers,
         about="what does the fleet deliver",
         most_causes=len(drivers),
     )
+
+
+def answer(places: SourceDocument, document: RunDocument) -> Words:
+    """Return what the cluster delivers in a sentence."""
+    goodput = places.stated_estimate("metrics", "cluster_goodput")
+    occupancy = places.estimate("metrics", "occupancy")
+    what = " become kept work of jobs" if document.per_service else " become kept work"
+    words: Words = ("Of every hundred GPU-hours of the cluster, ", *worded(goodput, OF_HUNDRED), what)
+    if occupancy is not None:
+        who = "jobs and services hold" if document.per_service else "jobs hold"
+        words = (*words, f"; {who} ", *worded(occupancy, PERCENT), " of the GPUs in working order")
+    return (*words, ".")
 
 
 def _served(places: SourceDocument, document: RunDocument) -> Iterator[Words]:

@@ -91,6 +91,11 @@ def _on_intervals(document: RunDocument) -> Iterator[str]:
     ]
     if banded:
         yield f"{OFF}: {', '.join(banded)} (90 %)."
+    yield from faster_failures(document)
+
+
+def faster_failures(document: RunDocument) -> Iterator[str]:
+    """Yield what ETTR would be if failures that were counted on smaller jobs grow faster than the GPUs."""
     for row in document.closed_form.extrapolated:
         if row.ettr_superlinear is not None:
             faster, largest = percent_text(row.ettr_superlinear), row.counted_on_gpus[-1]

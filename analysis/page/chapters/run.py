@@ -27,13 +27,23 @@ from ettrick.analysis.amounts import (
 )  # fmt: skip
 from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.page.account import at_a_glance, jobs_table, requested_share
+from ettrick.analysis.page.chapters import screen
 from ettrick.analysis.page.chapters.capacity import down_at_once, more_than, nodes_down_title
 from ettrick.analysis.page.chapters.formula import beside_simulation
 from ettrick.analysis.page.chapters.losses import OFF, goodput, modelled, where_of_jobs
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_words
-from ettrick.analysis.page.model import Figure, Section, grid, joined, lists
-from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, number, ranged, total, worded
+from ettrick.analysis.page.model import Figure, Section, grid, in_full, joined, lists, plain
+from ettrick.analysis.page.sourced import (
+    RUN,
+    SourcedEstimate,
+    SourcedNumber,
+    SourceDocument,
+    number,
+    ranged,
+    total,
+    worded,
+)
 from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.run import stores_of
 from ettrick.analysis.terminal import repairs_text
@@ -69,6 +79,15 @@ class _Run(NamedTuple):
     document: RunDocument
     ettr: SourcedEstimate | None
     losses: list[tuple[str, SourcedNumber]]
+
+    @classmethod
+    def of(cls, document: RunDocument) -> _Run:
+        """Return what is said of a document."""
+        places = SourceDocument(RUN, document)
+        shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
+        losses = [(name, share) for name, share in shares if share is not None and share.value >= _LEAST_SHARE]
+        losses.sort(key=lambda loss: -loss[1].value)
+        return cls(places, document, places.estimate("metrics", "ettr"), losses)
 
     @property
     def has_one_main_loss(self) -> bool:
@@ -114,10 +133,8 @@ def opening(report_data: ReportData) -> FirstScreen:
         return fleet.opening(report_data)
     if not report_data.run.per_job:
         return services.opening(report_data)
-    document, places = report_data.run, SourceDocument(report_data.results.file, report_data.run)
-    shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
-    losses = [(name, share) for name, share in shares if share is not None and share.value >= _LEAST_SHARE]
-    run = _Run(places, document, places.estimate("metrics", "ettr"), sorted(losses, key=lambda loss: -loss[1].value))
+    run = _Run.of(report_data.run)
+    document, places = run.document, run.places
     what, otherwise = (
         "the share of the time that becomes training",
         stated(report_data.scenario, priced=document.cost is not None),
@@ -139,6 +156,15 @@ def opening(report_data: ReportData) -> FirstScreen:
         drivers,
         about="how much of the time becomes training",
     )
+
+
+def answer_of(document: RunDocument) -> str:
+    """Return the answer of a run in a sentence or two: that of the first screen of its page."""
+    if document.per_job and document.fleet.is_empty:
+        return plain(_answer(_Run.of(document)))
+    from ettrick.analysis.page.chapters import fleet, services
+
+    return plain((services if document.fleet.is_empty else fleet).answer(SourceDocument(RUN, document), document))
 
 
 def _answer(run: _Run) -> Words:
@@ -300,11 +326,24 @@ def _glance(run: _Run) -> Figure:
 # What the terminal shows.
 
 _MOST_WINDOWS = 12
+_MOST_LINES = 25  # of one screen
 
 
-def format_run(document: RunDocument, prepared: Prepared, *, width: int | None = None) -> str:
-    """Return the document of a run as text for standard output, `width` columns wide (those of the terminal)."""
-    return terminal.write(_chapters(document, prepared), width=width, otherwise=120)
+def format_run(
+    document: RunDocument, prepared: Prepared, *, width: int | None = None, full: bool = True, name: str = ""
+) -> str:
+    """Return the document of a run as text for standard output, `width` columns wide (those of the terminal).
+
+    Unless it is `full`, it fits on one screen; `name` is that of its scenario, as it was typed.
+    """
+    answer, text = Section("answer", answer_of(document)), ""
+    for most, room in ((3, 2), (3, 1), (2, 2), (2, 1)):
+        screened = screen.sections(document, prepared, name or document.scenario, most, room)
+        chapters = [answer, *screened, *in_full(_chapters(document, prepared))]
+        text = terminal.write(chapters, width=width, otherwise=120, full=full)
+        if full or text.count("\n") < _MOST_LINES:
+            break
+    return text
 
 
 def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:

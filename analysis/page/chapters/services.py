@@ -120,8 +120,6 @@ def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run of services alone: how many requests meet the SLO, and what keeps the others."""
     document = report_data.run
     places = SourceDocument("run.json", document)
-    attained = places.stated_estimate("metrics", "slo_attainment")
-    answer: Words = ("Of every hundred requests, ", *worded(attained, OF_HUNDRED), " meet the SLO.")
     drivers: list[Words] = []
     for name, service in document.per_service.items():
         whose = f"Of the requests of {name}" if len(document.per_service) > 1 else "Of all requests"
@@ -140,12 +138,18 @@ def opening(report_data: ReportData) -> FirstScreen:
     return screen_of_run(
         document,
         report_data.scenario,
-        answer,
+        answer(places, document),
         ((stated(report_data.scenario, priced=document.cost is not None),),),
         _missed(document),
         drivers,
         about="how many requests meet the SLO",
     )
+
+
+def answer(places: SourceDocument, _document: RunDocument) -> Words:
+    """Return how many requests meet the SLO in a sentence."""
+    attained = places.stated_estimate("metrics", "slo_attainment")
+    return ("Of every hundred requests, ", *worded(attained, OF_HUNDRED), " meet the SLO.")
 
 
 def _missed(document: RunDocument) -> Figure | None:

@@ -27,14 +27,17 @@ _LONGEST_WORD = 20  # letters of a label that are not broken
 KEPT = "\N{NO-BREAK SPACE}"
 
 
-def write(sections: Iterable[Section], *, width: int | None = None, otherwise: int | None = None) -> str:
-    """Return sections as text: of pictures their tables.
+def write(
+    sections: Iterable[Section], *, width: int | None = None, otherwise: int | None = None, full: bool = True
+) -> str:
+    """Return sections as text: of pictures their tables; unless `full`, the sections of one screen, closely set.
 
     Without a width it is that of ``COLUMNS``, or of the terminal, or else `otherwise`; without any sentences are not
     broken.
     """
-    sheet = _Sheet(width, otherwise)
-    for place, section in enumerate(sections):
+    sheet = _Sheet(width, otherwise, has_rules=full)
+    chosen = (section for section in sections if section.shown in ("always", "full" if full else "screen"))
+    for place, section in enumerate(chosen):
         sheet.title(section.title, is_first=not place)
         for text in section.text:
             sheet.tell(plain(text))
@@ -57,8 +60,8 @@ class _Sheet:
     Where nobody says how many columns there are, sentences are not broken, so that other programs find them whole.
     """
 
-    def __init__(self, width: int | None = None, otherwise: int | None = None) -> None:
-        self._page = Page()
+    def __init__(self, width: int | None = None, otherwise: int | None = None, *, has_rules: bool = True) -> None:
+        self._page, self._has_rules = Page(), has_rules
         columns = _columns(self._page) or otherwise if width is None else width
         self.breaks = columns is not None
         self.width = _WIDTH if columns is None else max(columns, _LEAST_WIDTH)
@@ -86,10 +89,11 @@ class _Sheet:
         texts.
         """
         if not any(column.head for column in grid.columns):
-            self._out.print(label_grid([(label, text) for label, text in grid.rows]))
+            self._out.print(label_grid(grid.rows))
             return
         columns, rows = _with_bars(grid)
-        table = empty_table(*(folded(column.head) if column.is_number else column.head for column in columns))
+        heads = (folded(column.head) if column.is_number else column.head for column in columns)
+        table = empty_table(*heads, has_rule=self._has_rules)
         for row in rows:
             table.add_row(*row)
         labels = [index == 0 or not column.is_number for index, column in enumerate(columns)]
