@@ -132,7 +132,7 @@ _FIXES = (
     (r"or add --overwrite$", "{command} --overwrite"),
     (r"allow them with --yes", "{command} --yes"),
 )
-"""What a mistake says, and the command that mends it or lists what is valid."""
+"""The text of a mistake, and the command that mends it or lists the valid values."""
 
 _SAID_TWICE = ((r"^(--set ([^ =]+)=.*?: )\2: ", r"\1"), (r"^(--set .*?: )[^ :]+: (?=unknown key ')", r"\1"))
 """The path of a mistake of an option, where the option or the rule says it."""
@@ -304,7 +304,7 @@ _HELP_WORDS = (
     (r"; \]$", "]"),
     (r" *\[\]$", ""),
 )
-"""What the option parser says of a default and of a range, and our words for it."""
+"""The texts of the option parser for defaults and ranges, and our words for them."""
 
 
 class Command(TyperCommand):

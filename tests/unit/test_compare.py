@@ -410,10 +410,10 @@ def test_all_combinations_in_order() -> None:
 @cases(
     ("scenarios", "varied", "rule"),
     [
-        (["x"], [], "nothing to compare with"),
-        (["x"], ["a=1"], "nothing to compare with"),
-        (["x", "x"], [], "x: is there twice"),
-        (["x"], ["a=1,2", "a=3,4"], "--vary a: is there twice"),
+        (["x"], [], "nothing to compare"),
+        (["x"], ["a=1"], "nothing to compare"),
+        (["x", "x"], [], "x: is given twice"),
+        (["x"], ["a=1,2", "a=3,4"], "--vary a: is given twice"),
         (["x"], [f"{name}=1,2,3,4,5,6,7,8,9" for name in "abcdefgh"], "--vary: makes more than 200 variants"),
     ],
 )

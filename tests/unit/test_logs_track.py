@@ -112,11 +112,11 @@ def test_draws_that_predicted_well_count_more() -> None:
         ("week,outages\n2025-01-06\n", "weeks.csv:2: has 1 fields, and the header 2"),
         ("week,productive\n2025-01-06,98.2\n", "weeks.csv:2: productive: must be a share from 0 to 1"),
         ("week,productive,lost_work\n2025-01-06,0.9,0.2\n", "weeks.csv:2: the shares of the job's time add up"),
-        ("week,outages\n6.1.25,2\n", "weeks.csv:2: week: '6.1.25' is no date"),
+        ("week,outages\n6.1.25,2\n", "weeks.csv:2: week: '6.1.25' is not a date such as 2025-02-03"),
         ("week,outages\n2025-01-06,two\n", "weeks.csv:2: outages: 'two', which is not a number"),
         ("week,outages,outages\n2025-01-06,2,3\n", "weeks.csv:1: column 'outages' is there twice"),
         ("week,outages\n2025-01-06,2\n2025-01-09,3\n", "the weeks 2025-01-06 and 2025-01-09 overlap"),
-        ("week,outages\n2025-01-06,2\n2025-01-06,3\n", "weeks.csv:3: the week 2025-01-06 is there twice"),
+        ("week,outages\n2025-01-06,2\n2025-01-06,3\n", "weeks.csv:3: the week 2025-01-06 is given twice"),
     ],
 )
 def test_weeks_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
