@@ -135,7 +135,7 @@ def test_a_precision_is_given_up_when_the_work_is_done() -> None:
 
 
 def test_commands_ask_before_much_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each command that simulates ends with a line that names the number and one with --yes, having simulated nothing."""
+    """Each command that simulates ends with a line with the number and one with --yes, having simulated nothing."""
     name = report_sample.write(tmp_path, monkeypatch)
     much = ("--set", "failures.0.rate=1e9 per node-h")
     study = {"name": "study", "scenario": name, "vary": {"spares.hot": {"choices": [1, 2]}}, "replications": 4}

@@ -95,8 +95,8 @@ def test_explorer_data_are_those_of_the_results() -> None:
     assert first["numbers"] == [[93.0, 92.5, 93.5, 90.0, 95.0, None, None], [54.0, *[None] * 6]]
     assert second["numbers"][0] == [90.0, None, None, None, None, 88.0, 91.0]
     form = form_of("ettr", [])
-    assert first["texts"][0][:2] == [form.plain(0.93, (0.925, 0.935)), "[92.5, 93.5]"]
-    assert "".join(first["texts"][0][:2]) == form.value(0.93, (0.925, 0.935)).replace(" [", "[")
+    assert first["texts"][0][:2] == [form.plain(0.93, (0.925, 0.935)), "(92.5 to 93.5)"]
+    assert " ".join(first["texts"][0][:2]) == form.value(0.93, (0.925, 0.935))
 
 
 def test_explorer_axes_with_numbers_are_in_their_order() -> None:

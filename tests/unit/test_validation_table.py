@@ -115,7 +115,7 @@ def test_cells_say_what_was_compared(content: dict[str, Any]) -> None:
     assert rows["row-absolute"][:4] == ["10 h", "10.100 h", "+0.1 h", "± 0.2 h"]
     assert rows["row-at-least"][:5] == ["≥ 10", "9", "−1", "≥ 0", "FAIL"]
     assert rows["row-at-most"][:5] == ["≤ 10", "9", "−1", "≤ 0", "pass"]
-    assert rows["row-interval"][:4] == ["1..20", "10.100", "0", "± 0 (wide)"]
+    assert rows["row-interval"][:4] == ["1 to 20", "10.100", "0", "± 0 (wide)"]
     assert rows["row-must-miss"][2:5] == ["+80", "beyond ± 5", "pass"]
     assert (rows["row-wide"][3], rows["row-not-wide"][3]) == ("± 3.6 (wide)", "± 3.5")
     assert rows["row-printed"][1:5] == ["–", "–", "–", "skipped"]
