@@ -415,7 +415,7 @@ _OWN = (
            constant=lambda prepared: len({plan.mfu for plan in prepared.jobs}) == 1, rows={"run": 4},
            sign="  x ", gloss="share of the arithmetic that the GPUs could do which a healthy step uses"),
     Metric("goodput", "goodput", "goodput", "share",
-           "MFU × productive / requested: the share of the peak that was asked for and became training",
+           "MFU × productive / requested: the share of the requested peak that became training",
            detail="effective MFU", needs=(_MFU,), per_step=-1, rows={"run": 5, "variants": 3},
            sign="  = ", gloss="share of the arithmetic that was asked for which became training"),
     Metric("effective_mfu", "effective MFU", "goodput", "share",
@@ -430,12 +430,12 @@ _OWN = (
     Metric("job_availability", "availability of jobs", "the share of time in which the job runs", "share",
            "time in which the job steps or saves / time from its first start to its end"),
     Metric("node_availability", "availability of nodes", "the share of nodes in working order", "share",
-           "1 − node-time with an open outage / all node-time of the accounting window, that of withheld nodes left "
-           "out. A node without a path through the fabric has one; a node that is only slower has none",
+           "1 − node-time with an open outage / all node-time of the accounting window, without withheld nodes. "
+           "A node without a path through the fabric has an outage; a node that is only slower has none",
            of="cluster", rows={"service": 8}),
     Metric("domain_availability", "availability of domains", "the share of domains in working order", "share",
-           "time of units (racks, scale-up domains) that are of use / all time of units. Only where jobs use units "
-           "as wholes: `spares.unit`, or scale-up domains of several nodes that are swapped whole",
+           "time in which units (racks, scale-up domains) are usable / all time of units. Only if jobs use whole "
+           "units: `spares.unit`, or scale-up domains of several nodes that are swapped whole",
            of="cluster"),
     Metric("interruptions", "interruptions", "the number of interruptions", "count",
            "failures that hit a job, in whatever phase",
@@ -451,8 +451,8 @@ _OWN = (
            "failures that took a job out of stepping; the other interruptions merged into an open incident",
            better="lower", is_plural=True, together="sum"),
     Metric("mtti", "time between interruptions", "the time between interruptions", "s",
-           "time from first start to end / interruptions. Without any, the mean is null and `lower_bound95` says "
-           "what it is longer than, at 95 % confidence: the time seen / ln 20",
+           "time from first start to end / interruptions. Without any interruption, the mean is null and "
+           "`lower_bound95` is its lower bound at 95 % confidence: the observed time / ln 20",
            head="MTTI", is_between_events=True, rows={"run": 10, "run in short": 8}),
     Metric("mtti_running", "running time between interruptions", "the running time between interruptions", "s",
            "time in which the job steps or saves / interruptions",
@@ -462,21 +462,22 @@ _OWN = (
            better="lower", head="at risk at the end"),
     Metric("tokens_per_day", "tokens per day", "training speed", "1/d",
            "tokens that survived / days from arrival to end; of all jobs together, from the first arrival to the "
-           "last end. Needs `batch` and a step time in every job. Of services alone, tokens of their answers",
+           "last end. Needs `batch` and a step time in every job. In a scenario with only services, tokens of "
+           "their answers",
            counted="tokens a day", needs=(_TOKENS,), is_plural=True, per_step=-1, together="daily",
            rows={"run": 7, "service": 1, "variants": 4, "run in short": 4, "service in short": 7}),
     Metric("tokens_per_gpu_day", "tokens per GPU-day", "training speed for each GPU", "1/d",
-           "tokens that survived / days of the GPUs owned, whatever they do; GPUs of all pools count alike",
+           "tokens that survived / days of the GPUs owned, whatever they do; GPUs of all pools count the same",
            counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True, of="cluster", per_step=-1,
            rows={"service": 2}),
     Metric("tokens_per_mw_day", "tokens per MW-day", "training speed for each megawatt", "1/d",
-           "tokens that survived / days of the megawatts that the facility is built for: (all nodes in training, "
-           "spares too + switches + storage) × PUE, or `power.cap`. Needs the power of a node",
+           "tokens that survived / days of the megawatts of provisioned power: (all nodes in training, spares "
+           "too + switches + storage) × PUE, or `power.cap`. Needs the power of a node",
            counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True, of="cluster",
            per_step=-1, rows={"service": 3}),
     Metric("steps_per_day", "steps per day", "training speed", "1/d",
            "optimizer steps that survived / days from arrival to end, of all jobs together as for tokens. A step "
-           "with a replica less counts as one step, and trains fewer tokens. Needs a step time in every job",
+           "with a replica missing counts as one step, and trains fewer tokens. Needs a step time in every job",
            counted="steps a day", needs=(_STEP,), is_plural=True, per_step=-1, together="daily"),
     Metric("time_to_work", "time to finish", "the time to finish", "s",
            "time from arrival to the end of a fixed amount of work",
@@ -504,14 +505,14 @@ _OWN = (
            better="lower", needs=(_PRICES,), of="cluster", constant=_pays_for_time_alone,
            rows={"run": 20, "service": 7, "variants": 6, "run in short": 10, "service in short": 3}),
     Metric("false_alarms_per_day", "false alarms per day", "the healthy nodes drained in a day", "1/d",
-           "healthy nodes that are drained, of jobs or not / days of the accounting window",
+           "healthy nodes drained, in jobs or not / days of the accounting window",
            better="lower", counted="false alarms a day", needs=(_ALARMS,), is_plural=True, of="cluster",
            rows={"run": 12}),
     Metric("alarm_precision", "precision of alarms", "the share of drained nodes that were bad", "share",
            "nodes drained before a failure / all nodes drained by an alarm",
            detail="seen", needs=(_ALARMS,), of="cluster", rows={"run": 13}),
     Metric("alarm_recall", "recall of alarms", "the share of failures that were seen coming", "share",
-           "nodes drained before a failure / these and the failures of the same causes without an alarm; of nodes "
+           "nodes drained before a failure / (these + failures of the same causes without an alarm); only nodes "
            "that are not down already",
            detail="seen", needs=(_ALARMS,), of="cluster", rows={"run": 14}),
     Metric("fill_rate", "fill rate of parts", "the share of repairs that find their part on the shelf", "share",
@@ -521,11 +522,12 @@ _OWN = (
            "repairs that find no part on the shelf",
            better="lower", needs=(_PARTS,), of="cluster", is_plural=True, rows={"run": 16}),
     Metric("parts_wait", "node-hours that wait for parts", "the node-hours that wait for a part", "count",
-           "hours of nodes out of service from the fault to the part that their repair needs; of a stop of a run that "
-           "still waits, up to its end",
+           "node-hours out of service from the fault until the part of the repair arrives; up to the end of the "
+           "run if the repair still waits",
            better="lower", needs=(_PARTS,), of="cluster", is_plural=True, rows={"run": 17}),
     Metric("occupancy", "occupancy", "the share of working GPUs that jobs have", "share",
-           "GPU-time of jobs and services / owned GPU-time without `repair`, `qualification` and `maintenance` of nodes"
+           "GPU-time of jobs and services / owned GPU-time without `repair`, `qualification` and `maintenance` "
+           "of nodes"
            " outside jobs",
            detail="allocated / healthy", needs=(_STREAMS,), of="cluster",
            rows={"streams": 1, "variants of streams": 1, "streams in short": 2}),
@@ -540,13 +542,14 @@ _OWN = (
            "as `fragmentation`, over the time in which a job waits",
            better="lower", needs=(_STREAMS,), of="cluster", rows={"streams": 13}),
     Metric("stranded", "stranded GPUs", "the share of all GPUs that are free on nodes with jobs", "share",
-           "free GPU-time of nodes that smaller jobs share / owned GPU-time: no job of a whole node can have it",
+           "free GPU-time of nodes that smaller jobs share / owned GPU-time: no whole-node job can use it",
            better="lower", detail="free on shared nodes", needs=(_STREAMS,), is_plural=True, of="cluster",
            rows={"streams": 14}),
     Metric("fairness", "fairness between tenants", "how even the tenants' shares are", "share",
-           "Jain's index (Σx)² / (n Σx²) of the n tenants, x = share of the GPU-time of jobs and services / share that"
-           " it is entitled to: its quota where all have one, else its weight. It is 1 where all x are equal, 1/n where"
-           " one has all; a tenant that asks for less than its share lowers it too. Only with several tenants",
+           "Jain's index (Σx)² / (n Σx²) of the n tenants, x = share of the GPU-time of jobs and services / "
+           "entitled share: the quota if all tenants have one, else the weight. It is 1 if all x are equal, 1/n "
+           "if one tenant has everything; a tenant that requests less than its share lowers it too. Only with "
+           "several tenants",
            detail="Jain's index", needs=(_STREAMS, _TENANTS), of="cluster", rows={"streams": 17}),
     Metric("queue_length", "jobs in the queue", "the number of waiting jobs", "count",
            "jobs in the queue, mean over time",
@@ -600,56 +603,57 @@ _OWN = (
            "requests in SLO / time",
            counted="requests a second", needs=(_SERVICES,), of="service", detail="requests/s"),
     Metric("capacity_availability", "capacity availability", "the share of time with enough replicas", "share",
-           "time in which the replicas that serve admit all that is asked / time",
+           "time in which the serving replicas admit the whole demand / time",
            needs=(_SERVICES,), of="service", detail="share of the time, capacity ≥ demand",
            rows={"service in short": 6}),
     Metric("capacity_share", "replicas that serve", "the share of replicas that serve", "share",
-           "replicas that serve, slower ones in part / replicas that the service has, or wants where they are scaled",
+           "serving replicas, slower ones in part / replicas that the service has, or that scaling wants",
            needs=(_SERVICES,), of="service", is_plural=True, detail="share of the replicas, mean over time"),
     Metric("all_serving", "time with all replicas", "the share of time with all replicas", "share",
-           "time in which as many replicas serve as the service has, or wants / time",
+           "time in which all replicas serve that the service has, or that scaling wants / time",
            needs=(_SERVICES,), of="service"),
     Metric("minutes_below_demand", "minutes below demand", "the minutes with too few replicas", "count",
-           "minutes of a run in which the replicas that serve admit less than is asked; of several services added up",
+           "minutes of a run in which the serving replicas admit less than the demand; summed over services",
            better="lower", needs=(_SERVICES,), of="service", is_plural=True),
     Metric("failed_share", "requests lost with a replica", "the share of requests that fail with their replica",
-           "share", "requests that were in flight when their replica failed, or reached it before that was known, and "
-           "were not taken over / requests offered",
+           "share", "requests that were in flight when their replica failed, or reached it before the detection, "
+           "and were not taken over / requests offered",
            better="lower", needs=(_SERVICES,), of="service", is_plural=True,
            rows={"service in short": 4}),
     Metric("wasted_work", "work for clients that gave up", "the share of work for clients that have given up", "share",
-           "requests that are served although their clients have given up (`overload.cancel: false`) / all that are "
-           "served; that time is `lost_work`",
+           "served requests whose clients have given up (`overload.cancel: false`) / all served requests; that "
+           "time is `lost_work`",
            better="lower", needs=(_SERVICES,), of="service"),
     Metric("busy_share", "busy share of the replicas", "the share of the replicas' time with work", "share",
-           "GPU-time of replicas that serve, as far as they are used / that GPU-time; the rest is `headroom`",
+           "busy GPU-time of serving replicas / GPU-time of serving replicas; the rest is `headroom`",
            needs=(_SERVICES,), of="service",
            rows={"service in short": 5}),
     Metric("tokens_per_s_user", "tokens per second and user", "the speed that a user sees", "1/s",
-           "tokens of answers / time that they took after the first: 1 over the mean TPOT",
+           "tokens of answers / their time after the first token: 1 over the mean TPOT",
            counted="tokens a second", needs=(_SERVICES,), of="service", is_plural=True),
     Metric("missed_windows", "windows below the target", "the probability that a window misses its target", "share",
-           "windows of a target in which its metric is below `at_least` / whole windows in which anything was asked "
-           "for. Its interval is that of as many independent windows as the replications vary like; where none or all "
-           "miss, all are taken as independent. A service without a target has its `slo.attainment`, in every window "
-           "of `windows`, or of a 120th of the horizon",
+           "windows of a target in which its metric is below `at_least` / whole windows with any demand. Its "
+           "interval is that of the number of independent windows with the same variance between replications; "
+           "if none or all miss, all windows are taken as independent. A service without a target has its "
+           "`slo.attainment`, in every window of `windows`, or of a 120th of the horizon",
            better="lower", needs=(_TARGETS,), of="target", is_plural=True, head="P(miss)", detail="of a window",
            is_of_windows=True, rows={"variants": 2}),
     Metric("worst_window", "worst window", "the lowest value of a window", "share",
-           "the lowest value that the metric of a target has in a window of a run; of several targets the lowest",
+           "the lowest value of the metric of a target in a window of a run; for several targets the lowest",
            needs=(_TARGETS,), of="target", together="least"),
     Metric("error_budget_left", "error budget left", "the part of the error budget that is left", "share",
-           "1 − what a target missed / what it may miss, over all its windows: of requests (1 − `at_least`) of those "
-           "offered, of jobs that part of their GPU-time. Below 0 the target is missed; of several targets the least",
+           "1 − misses / allowed misses of a target, over all its windows: (1 − `at_least`) of the requests "
+           "offered, or that share of the GPU-time of jobs. Below 0 the target is missed; for several targets "
+           "the lowest",
            needs=(_TARGETS,), of="target", is_signed=True, together="least"),
     Metric("credit_share", "part of the bill given back", "the part of the bill that is given back", "share",
-           "credits of a target, by the tier that each window falls into / its bill",
+           "credits of a target, by the tier of each window / its bill",
            better="lower", needs=(_CREDITS,), of="target"),
     Metric("credits", "credits per run", "the money that is given back", "currency",
-           "`bill` of a target times the parts that are given back, of all windows of a run",
+           "`bill` of a target times the shares that are given back, summed over all windows of a run",
            better="lower", needs=(_BILLS,), of="target", is_plural=True, together="sum"),
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
-           "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
+           "cost / tokens that survived. Needs `batch` and a step time in every job, like all metrics per token",
            better="lower", needs=(_PRICES, _TOKENS), of="cluster", per_step=1,
            rows={"run": 21, "service": 5, "variants": 5, "run in short": 5, "service in short": 2}),
 )
