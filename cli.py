@@ -158,7 +158,7 @@ def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) ->
     from ettrick import sim
     from ettrick.analysis.terminal import repairs_text, visible
 
-    if scenario in sim.shipped("scenarios/studies") or _has_axes(Path(scenario)):
+    if sim.kind_of(scenario) == "study":
         _check_study(scenario, set_)
         return
     described = load_scenario(scenario, set_, None)
@@ -171,14 +171,6 @@ def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) ->
         say(f"  fabric  default: {cluster.fabric.title}")
     if repairs_text(prepared):
         say(f"  repair  {repairs_text(prepared)}")
-
-
-def _has_axes(path: Path) -> bool:
-    """Return whether a file has the key of studies that no scenario has."""
-    try:
-        return path.is_file() and any(line.startswith("vary:") for line in path.read_text("utf-8").splitlines())
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def _check_study(name: str, overrides: list[str] | None) -> None:

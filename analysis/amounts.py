@@ -173,7 +173,7 @@ def listed(words: Sequence[str]) -> str:
 _LINE = 68  # letters behind a label on a terminal
 
 
-def counted(texts: Sequence[str], room: int) -> str:
+def first_clauses(texts: Sequence[str], room: int) -> str:
     """Return how many texts there are and their first clauses, as many of them as some lines hold."""
     for end in (r"[:;] ", r"[:;] |, "):
         names = [re.split(end, text)[0] for text in texts]

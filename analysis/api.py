@@ -62,7 +62,7 @@ def _reported(name: str = "", wanted: str = "") -> Iterator[None]:
         raise ValueError(_worded(str(error))) from None
     except ValueError as error:
         if hasattr(error, "lines"):
-            from ettrick.analysis.study.load import kind_of
+            from ettrick.sim import kind_of
 
             kind = kind_of(name) if name else ""
             if kind and kind != wanted:

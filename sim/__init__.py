@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         find_cluster,
         inventory,
         inventory_of_plugins,
+        kind_of,
         load,
         load_cluster,
         locate,
@@ -96,8 +97,8 @@ import_on_use(
         "engine.result": "Attempt BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS JobResult LEVELS"
         " NAMED NO_FLEET OUTCOMES PREEMPTION PhaseSpan ROOTS Ratio Result SERVICE_SUMS SLOWDOWN_TAUS Timeline added"
         " window_width",
-        "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins load"
-        " load_cluster locate parse shipped template",
+        "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins kind_of"
+        " load load_cluster locate parse shipped template",
         "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError job_index",
         "plugins": "PluginError",

@@ -73,6 +73,24 @@ def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> di
     return {path.stem: path for path in sorted((root / kind).glob("*.yaml"))}
 
 
+def kind_of(name: str) -> str:
+    """Return ``study`` or ``scenario``, for a file or a name that comes with the program; empty for neither."""
+    try:
+        path = Path(name)
+        if not path.is_file():
+            if name in shipped("scenarios/studies"):
+                return "study"
+            return "scenario" if name in shipped("scenarios") else ""
+        data = yamlfile.load(path).data
+    except (OSError, yamlfile.DocumentError):
+        return ""
+    if not isinstance(data, dict):
+        return ""
+    if "vary" in data:
+        return "study"
+    return "scenario" if {"cluster", "jobs"} <= data.keys() else ""
+
+
 def building_blocks(at: Keys = ()) -> dict[str, Path]:
     """Return what may be extended by name at a path: inside of a file topologies alone."""
     return shipped("topologies") | ({} if at else shipped("scenarios"))

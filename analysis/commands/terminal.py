@@ -165,9 +165,7 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
         yield
     except sim.ScenarioError as error:
         if name:
-            from ettrick.analysis.study.load import kind_of
-
-            kind = kind_of(name)
+            kind = sim.kind_of(name)
             if kind and kind != wanted:
                 command = "ettrick sweep" if kind == "study" else "ettrick run"
                 refuse(f"{name}: is a {kind}, not a {wanted}: use {command}")

@@ -624,27 +624,6 @@ def _place(document: yamlfile.YamlDocument, name: str, axis: Axis, value: AxisPo
     return (*at, "distribution")
 
 
-# What a file is: a scenario, or a study of one.
-
-
-def kind_of(name: str) -> str:
-    """Return ``study`` or ``scenario``, for a file or a name that comes with the program; empty for neither."""
-    path = Path(name)
-    if not path.is_file():
-        if name in sim.shipped("scenarios/studies"):
-            return "study"
-        return "scenario" if name in sim.shipped("scenarios") else ""
-    try:
-        data = yamlfile.load(path).data
-    except yamlfile.DocumentError:
-        return ""
-    if not isinstance(data, dict):
-        return ""
-    if "vary" in data:
-        return "study"
-    return "scenario" if {"cluster", "jobs"} <= data.keys() else ""
-
-
 # Which metrics the points of a study can have, known before they are simulated.
 
 _MOST_PREPARED = 60

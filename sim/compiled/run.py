@@ -132,13 +132,9 @@ def _digest() -> str:
     files += ["policies/contracts.py", "policies/recovery/phases.py", "policies/recovery/ladder.py"]
     files += [f"policies/checkpoint/{name}.py" for name in ("ladder", "periodic", "stores")]
     files += [f"compiled/{name}.py" for name in ("state", "nodes", "repairs", "ladders", "jobs", "loop", "machine")]
-    sources = [folder / file for file in files]
     # The files of an interpreter, of another version of numba and of other sources are none of each other's business.
-    made_by = f"{folder} {sys.implementation.cache_tag} {metadata.version('numba')}"
-    digest = hashlib.blake2b(made_by.encode(), digest_size=8)
-    for source in sources:
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
+    versions = f"{folder} {sys.implementation.cache_tag} {metadata.version('numba')}"
+    return hashlib.blake2b(f"{versions} {cache.files_digest(folder, files)}".encode(), digest_size=8).hexdigest()
 
 
 @functools.cache

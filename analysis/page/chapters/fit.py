@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.amounts import between, capital, counted, name_of, number_of, percent_text, time_text
+from ettrick.analysis.amounts import between, capital, first_clauses, name_of, number_of, percent_text, time_text
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Interval, Intervals, Series
 from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.glossary import cause_name
@@ -154,8 +154,8 @@ def _remarks(document: FitDocument | LivesDocument) -> TableBlock:
     if isinstance(document, FitDocument):
         rows += [("" if place else "how sure", text) for place, text in enumerate(_doubts(document))]
     if document.findings:
-        rows.append(("findings", counted(document.findings, 3)))
-    rows.append(("no data", counted(document.not_known, 1)))
+        rows.append(("findings", first_clauses(document.findings, 3)))
+    rows.append(("no data", first_clauses(document.not_known, 1)))
     rows.append(("next", "--full | --out DIR, then ettrick run DIR/scenario.yaml"))
     return grid("", ("", ""), rows)
 

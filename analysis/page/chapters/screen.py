@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
-    counted,
     ends_of,
+    first_clauses,
     form_of,
     hours,
     number_of,
@@ -190,7 +190,7 @@ def _remarks(document: RunDocument, name: str, room: int) -> Iterator[tuple[str,
     if document.notes:
         yield "notes", "; ".join(re.split("[:;] ", text)[0] for text in document.notes)
     if document.assumptions:
-        yield "assumed", counted(document.assumptions, room)
+        yield "assumed", first_clauses(document.assumptions, room)
     yield "next", f"--full | --out DIR | ettrick explain {name}"
 
 
