@@ -252,11 +252,14 @@ def test_each_task_belongs_to_exactly_one_shard(count: int, tmp_path: Path) -> N
 def simulated(tmp_path: Path) -> list[Path]:
     """Return the folders of three shards of a small study that were simulated."""
     loaded = small_study(tmp_path)
+    with Journal(tmp_path / "journal") as journal:
+        keys = sorted(task.key for task in tasks_of(Campaign(loaded, journal, WorkerPool(Serial()))))
     folders = [tmp_path / f"shard-{number}" for number in (1, 2, 3)]
     for number, path in enumerate(folders, 1):
-        shard = Shard(number, 3)
-        with StudyFolder(path, loaded, shard=str(shard)) as folder:
-            campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), is_assigned=shard.includes)
+        # Keys depend on the version of the code: by their hashes, one in fifty versions leaves a shard of three empty.
+        assigned = keys[number - 1 :: 3]
+        with StudyFolder(path, loaded, shard=str(Shard(number, 3))) as folder:
+            campaign = Campaign(loaded, folder.journal, WorkerPool(Serial()), is_assigned=assigned.__contains__)
             campaign.simulate(list(loaded.points()), 12)
     return folders
 
