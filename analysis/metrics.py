@@ -30,22 +30,24 @@ class BucketWords(NamedTuple):
         In tables and charts.
     gloss
         What it holds, in plain words; docs/reference/buckets.md has it exactly.
-    lost_to
-        What the time of a job goes to, in words that stand after "goes to".
     hue
         Colour in charts, as a number for `ettrick.analysis.page.charts.sheet.hue`.
     noun
-        What there is more or less of, where the label does not say it.
+        What time goes to, where the label is no noun.
     served
         What it holds of services, where that is something else.
     """
 
     label: str
     gloss: str
-    lost_to: str
     hue: int
     noun: str = ""
     served: str = ""
+
+    @property
+    def words(self) -> str:
+        """What time goes to, in words that stand after "goes to"."""
+        return self.noun or self.label
 
 
 _GREY, _INK = -1, -2
@@ -53,57 +55,47 @@ _GREY, _INK = -1, -2
 # fmt: off
 BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
     "productive": BucketWords(
-        "productive", "training whose result was kept", "training that lasts", 0,
+        "productive", "training whose result was kept", 0, noun="productive training",
         served="replicas that serve, as far as they are busy"),
     "degraded": BucketWords(
-        "degraded", "the slower part of training with a slow node, lost bandwidth or missing replicas",
-        "training slower than in health", 5, noun="slow training",
-        served="what replicas lack that are slower, as far as they are busy"),
+        "degraded", "the slower part of training with a slow node, lost bandwidth or missing replicas", 5,
+        noun="degraded training", served="what replicas lack that are slower, as far as they are busy"),
     "checkpoint_stall": BucketWords(
-        "checkpoint stall", "training stands still while its state is saved", "standing still while saving", 6),
+        "checkpoint stall", "training stands still while its state is saved", 6, noun="checkpoint stalls"),
     "lost_work": BucketWords(
-        "lost work", "training since the last saved state, thrown away by a failure and done again",
-        "redoing what failures undid", 7,
+        "lost work", "training since the last saved state, thrown away by a failure and done again", 7,
         served="work for answers that a failure ended, or that has to be done again"),
     "detection": BucketWords(
-        "detection", "something has failed and the job does not know yet", "detecting that something has failed", 1,
+        "detection", "something has failed and the job does not know yet", 1,
         served="a replica has failed, and the router does not know yet"),
     "reschedule": BucketWords(
-        "reschedule", "failed nodes are taken out and others put in", "swapping nodes after a failure", 4,
-        noun="rescheduling"),
+        "reschedule", "failed nodes are taken out and others put in", 4, noun="rescheduling"),
     "initialize": BucketWords(
-        "initialize", "processes start and connect until they can load their state", "starting the processes again", 2,
-        noun="initialising", served="processes of a replica start"),
+        "initialize", "processes start and connect until they can load their state", 2, noun="initializing",
+        served="processes of a replica start"),
     "restore": BucketWords(
-        "restore", "the last saved state is loaded", "loading what was saved last", 3, noun="restoring",
-        served="a replica reads its weights"),
+        "restore", "the last saved state is loaded", 3, noun="restoring", served="a replica reads its weights"),
     "starved": BucketWords(
-        "starved", "the job holds its place and waits for nodes to replace lost ones",
-        "waiting for nodes that replace failed ones", _GREY, noun="waiting for nodes"),
-    "queued": BucketWords(
-        "queued", "the job waits in the queue for all its nodes", "waiting in the queue to start", _GREY,
-        noun="queueing"),
-    "maintenance": BucketWords(
-        "maintenance", "planned work on nodes while they stay in the job", "planned work on the nodes", _INK),
+        "starved", "the job holds its place and waits for nodes to replace lost ones", _GREY,
+        noun="waiting for nodes (starved)"),
+    "queued": BucketWords("queued", "the job waits in the queue for all its nodes", _GREY, noun="queueing"),
+    "maintenance": BucketWords("maintenance", "planned work on nodes while they stay in the job", _INK),
     "auxiliary": BucketWords(
-        "auxiliary", "periodic work that stops training, such as evaluation", "other stops", _INK),
+        "auxiliary", "periodic work that stops training, such as evaluation", _INK, noun="auxiliary work"),
     "wrong_work": BucketWords(
         "wrong work", "training that a fault made wrong and that stays, because no saved state from before is left",
-        "training that is wrong and stays", 7),
+        7),
     "given_up": BucketWords(
-        "given up", "the job has failed for good, and nobody starts it again",
-        "the time after the job has failed for good", 4),
-    "spare_idle": BucketWords("spare idle", "healthy nodes kept ready as spares", "spares that wait", 2),
-    "repair": BucketWords("repair", "nodes in repair, or waiting for it", "nodes in repair", 3),
-    "qualification": BucketWords("qualification", "nodes in tests after a repair", "tests after a repair", 6),
+        "given up", "the job has failed for good, and nobody starts it again", 4, noun="jobs given up"),
+    "spare_idle": BucketWords("spare idle", "healthy nodes kept ready as spares", 2, noun="idle spares"),
+    "repair": BucketWords("repair", "nodes in repair, or waiting for it", 3),
+    "qualification": BucketWords("qualification", "nodes in tests after a repair", 6),
     "stranded": BucketWords(
-        "stranded", "healthy nodes in a unit of which too few nodes are healthy",
-        "healthy nodes whose unit is not of use", 7),
+        "stranded", "healthy nodes in a unit of which too few nodes are healthy", 7, noun="stranded nodes"),
     "unallocated": BucketWords(
-        "unallocated", "healthy nodes that no job asked for", "nodes that nobody asked for", _GREY),
+        "unallocated", "healthy nodes that no job asked for", _GREY, noun="unallocated nodes"),
     "headroom": BucketWords(
-        "headroom", "replicas of services that serve, as far as there is nothing to serve",
-        "replicas that wait for requests", 1),
+        "headroom", "replicas of services that serve, as far as there is nothing to serve", 1),
 })
 # fmt: on
 
@@ -663,7 +655,7 @@ _OF_TIME = tuple(
     Metric(
         f"{TIME_SHARE}{name}",
         f"share of time in {BUCKETS[name].label}",
-        f"the share of time for {BUCKETS[name].lost_to}",
+        f"the share of time for {BUCKETS[name].words}",
         "share",
         "GPU-time in the bucket / requested GPU-time",
         better="higher" if name == "productive" else "lower",

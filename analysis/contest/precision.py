@@ -191,5 +191,12 @@ class Ties(NamedTuple):
 
     def are_equal(self, metric: str, mean: float | None, interval: Interval | None, difference: float = 0.0) -> bool:
         """Return whether a difference from a mean, with all of its interval, is too small to matter."""
-        size = self.points if is_share(metric) else self.part * abs(mean or 0.0)
-        return all(abs(end) < size for end in interval or (difference,))
+        return all(abs(end) < self.size(metric, mean) for end in interval or (difference,))
+
+    def size(self, metric: str, mean: float | None) -> float:
+        """Return the least difference from a mean of a metric that matters."""
+        return self.points if is_share(metric) else self.part * abs(mean or 0.0)
+
+
+USUAL = Ties()
+"""Differences that are too small to matter, unless a study states others."""

@@ -138,14 +138,9 @@ class GpuTime(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name in a table of its own."""
+        """The name: of idle time with its reason."""
         label = "total" if self.bucket == "total" else bucket_label(self.bucket)
         return f"{label}: {IDLE_WORDS[self.reason]}" if self.reason else label
-
-    @property
-    def short(self) -> str:
-        """The name where it stands beside others of the cluster."""
-        return f"idle: {IDLE_WORDS[self.reason]}" if self.reason else self.label
 
     @property
     def main_cause(self) -> str:
@@ -247,10 +242,10 @@ def cluster_bar(parts: Sequence[GpuTime]) -> Stack | None:
         StackPart("productive", 100 * (productive + min(lost, 0.0)), 0),
         StackPart("lost by jobs", 100 * max(lost, 0.0), 1),
         *(
-            StackPart(part.short, 100 * part.share, BUCKETS[part.bucket].hue) for part in outside
+            StackPart(part.label, 100 * part.share, BUCKETS[part.bucket].hue) for part in outside
         ),
     ]  # fmt: skip
-    largest = f"{outside[0].short} ({PERCENT.value(outside[0].share)})"
+    largest = f"{outside[0].label} ({PERCENT.value(outside[0].share)})"
     title = (
         f"{PERCENT.value(productive)} of all GPU-time owned is productive; outside jobs the largest part is {largest}"
     )

@@ -30,7 +30,7 @@ def terms() -> tuple[Term, ...]:
 
 def bucket_words(bucket: str) -> str:
     """Return what time goes to, in words that stand after "goes to"."""
-    return BUCKETS[bucket].lost_to if bucket in BUCKETS else bucket.replace("_", " ")
+    return BUCKETS[bucket].words if bucket in BUCKETS else bucket.replace("_", " ")
 
 
 # What is written in capitals in the name of a cause.

@@ -92,6 +92,7 @@ class StageSummary(Part):
     best: str
     may_be_best: Texts  # the best among them
     order: Texts = Field([])  # all that compete, best first
+    equal: Texts = Field([])  # those that differ from the best by less than what matters
     mean: Real
     ahead_of_second: LeadSummary | None
     replications: Whole = 0
@@ -105,6 +106,7 @@ class HandoverSummary(Part):
     between: Texts
     at: Number
     at_ci95: OpenPair
+    equal: OpenPair = None  # from where to where the two differ by less than what matters
 
 
 class RaceSummary(Part):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick.analysis.contest.precision import USUAL, Ties
 from ettrick.analysis.metrics import PROBABILITIES, is_share
 from ettrick.analysis.parts import CellMetric, DifferenceSummary
 from ettrick.analysis.statistics.differences import difference_of
@@ -125,6 +126,8 @@ class StudyTable:
         Of all points, for numbers that answers draw themselves.
     currency
         Of what things cost; empty without prices.
+    ties
+        Differences that are called equal.
     """
 
     axes: Mapping[str, Axis]
@@ -132,6 +135,7 @@ class StudyTable:
     metrics: tuple[str, ...]
     seed: int = 1
     currency: str = ""
+    ties: Ties = USUAL
 
     @functools.cached_property
     def running(self) -> tuple[Cell, ...]:

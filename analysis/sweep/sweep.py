@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ettrick import sim
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.contest.compare import HEADLINES, headline_at_equal
-from ettrick.analysis.contest.precision import Precision, Pursuit, ReplicationsError, pursue
+from ettrick.analysis.contest.precision import Precision, Pursuit, ReplicationsError, Ties, pursue
 from ettrick.analysis.results.run import render
 from ettrick.analysis.study.table import Cell, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign, Reiterable
@@ -168,6 +168,7 @@ def table_of(campaign: Campaign, how_far: HowFar) -> StudyTable:
         metrics,
         1 if study.seed is None else study.seed,
         _currency(campaign.loaded, table_cells),
+        Ties.parse(study.tie),
     )
 
 

@@ -352,7 +352,9 @@ def test_a_crossover_is_where_two_lines_meet() -> None:
     words, _ = worded(table, use="crossover", between="way", along="gpus")
     assert words.startswith("“restart” has the highest")
     assert "from GPUs 1,000 to 4,000, then “elastic” from GPUs 8,000 to 16,000" in words
-    assert words.endswith("the best changes at about GPUs 5,040.")
+    low, high = (place * 2 ** (side * 0.001 / 0.015) for side in (-1, 1))
+    assert found["equal"] == pytest.approx([low, high])
+    assert words.endswith("the best changes at about GPUs 4,810 to 5,280.")
 
 
 def test_no_crossover_is_an_answer() -> None:
@@ -809,11 +811,11 @@ def test_a_crossover_is_asserted_between_values_where_both_leads_are_resolved() 
 
 
 def test_a_lead_that_is_lost_to_nobody_for_sure_is_no_crossover() -> None:
-    """A second mean that is higher at one end by less than its noise does not take over."""
+    """A second mean that is higher at one end by less than its noise does not take over: the two are equal there."""
     table = contest({"a": (0.04, 0.02, 0.01, 0.0), "b": (0.0, 0.0, 0.0, 0.0001)}, noisy={"b": 1e-3})
     answer = crossover(table)
     assert answer.data["lines"][0]["crossings"] == []
-    assert words_of(table).endswith("“b” or “a” (too close to call) at GPUs 8,000.")
+    assert words_of(table).endswith("“b” and “a” (equal) at GPUs 8,000.")
 
 
 def test_a_third_that_may_be_ahead_between_two_leaves_their_crossing_open() -> None:

@@ -379,10 +379,10 @@ def test_what_drives_an_answer_is_what_time_goes_to() -> None:
     )  # fmt: skip
     texts = said(document({"way": WAYS}, [0.92, 0.95], best([])), rows)
     assert texts[0] == (
-        "The job spends 4 percentage points less of its time on starting the processes again and 1 more on redoing "
-        "what failures undid with “warm” instead of “cold”."
+        "The job spends 4 percentage points less of its time on initializing and 1 more on lost work with “warm” "
+        "instead of “cold”."
     )
-    assert "With recovery “warm”, most of the lost time goes to waiting in the queue to start: 6 %." in texts
+    assert "With recovery “warm”, most of the lost time goes to queueing: 6 %." in texts
     assert not any("luck" in text.lower() for text in texts)
 
 

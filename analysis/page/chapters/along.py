@@ -64,12 +64,14 @@ def crossover_table(question: Asked[typed.CrossoverAnswer]) -> TableBlock:
     races, along = question.answer.lines, question.answer.along
     rows = [({**race.at, along: stage.value}, (stage, index, position))
             for index, race in enumerate(races) for position, stage in enumerate(race.best)]  # fmt: skip
+    has_equal = any(stage.equal for _, (stage, _, _) in rows)
     return question.table([*races[-1].at, along], rows, (
         Column("Best", lambda row: label_text(row[0].best), is_number=False),
-        Column("Ahead of the second", lambda row: plain(_stage_lead(question, *row[1:]))
-               if len(row[0].may_be_best) == 1 else "too close to call"),
-        Column("Too close to call", lambda row: ", ".join(
-            label_text(name) for name in row[0].may_be_best if name != row[0].best), is_number=False),
+        Column("Ahead of the second", lambda row: "too close to call" if _close(row[0]) else
+               "equal" if row[0].equal else plain(_stage_lead(question, *row[1:]))),
+        Column(capital(plain(question.equal)), lambda row: ", ".join(map(label_text, row[0].equal)), has_equal,
+               is_number=False),
+        Column("Too close to call", lambda row: ", ".join(map(label_text, _close(row[0]))), is_number=False),
     ))  # fmt: skip
 
 
@@ -85,30 +87,55 @@ _MOST_SPANS = 3  # parts of an axis that a sentence tells
 
 
 class _Span(NamedTuple):
-    """Neighbouring values at which the same may be best."""
+    """Neighbouring values at which the same are best or may be: equal to the best, or too close to call."""
 
     stages: list[typed.StageSummary]
     names: list[str]
+    is_close: bool
+
+    @property
+    def has(self) -> str:
+        """The verb after the names."""
+        return "has" if self.is_close or len(self.names) == 1 else "have"
+
+    @property
+    def doubt(self) -> str:
+        """Whether those of a part are equal or too close to call; empty for one."""
+        return " (too close to call)" if self.is_close else " (equal)" if len(self.names) > 1 else ""
+
+
+def _close(stage: typed.StageSummary) -> list[str]:
+    """Return those that may be better than the best of a value, without those that are equal to it."""
+    return [name for name in stage.may_be_best if name != stage.best and name not in stage.equal]
+
+
+def _first_names(stage: typed.StageSummary) -> list[str]:
+    """Return the best of a value with those that are equal to it or too close to call, best first."""
+    names = {stage.best, *stage.equal, *stage.may_be_best}
+    return [name for name in stage.order or stage.may_be_best if name in names]
 
 
 def _spans(race: typed.RaceSummary) -> list[_Span]:
-    """Return the axis in parts in which the same may be best."""
+    """Return the axis in parts in which the same are best or may be."""
     groups = [
-        list(stages) for _, stages in itertools.groupby(race.best, key=lambda stage: frozenset(stage.may_be_best))
-    ]
-    spans = [_Span(stages, stages[0].may_be_best) for stages in groups]
-    resolved = [span for span in spans if len(span.names) == 1]
+        list(stages) for _, stages in itertools.groupby(
+            race.best, key=lambda stage: (frozenset(_first_names(stage)), bool(_close(stage)))
+        )
+    ]  # fmt: skip
+    spans = [_Span(stages, _first_names(stages[0]), bool(_close(stages[0]))) for stages in groups]
+    resolved = [span for span in spans if not span.is_close]
     if len(spans) <= _MOST_SPANS or not resolved:
         return spans
-    # Of many parts those are stated in which it is resolved who is best.
-    merged = [list(alike) for _, alike in itertools.groupby(resolved, key=lambda span: span.names)]
-    return [_Span([stage for span in alike for stage in span.stages], alike[0].names) for alike in merged]
+    # Of many parts those are stated in which it is clear who is best, or equal.
+    merged = [list(alike) for _, alike in itertools.groupby(resolved, key=lambda span: frozenset(span.names))]
+    return [_Span([stage for span in alike for stage in span.stages], alike[0].names, False) for alike in merged]
 
 
 def _span_who(question: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
     axis, most = question.answer.between, MOST_NAMED + 1
     names = [question.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
-    who = either(names if len(names) == len(span.names) else [*names, ("one of the others",)])
+    few = names if len(names) == len(span.names) else [*names, ("one of the others",)]
+    who = either(few) if span.is_close else listed(few)
     return who if plain(names[0]).startswith("“") else question.with_name(axis, who)
 
 
@@ -116,19 +143,21 @@ def _course(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
     """Return who is best from where to where, by how much at the end, and where the best changes at last."""
     race = question.answer.lines[index]
     spans = _spans(race)
-    if len(spans) > 1 and all(len(span.names) > 1 for span in spans):
+    if len(spans) > 1 and all(span.is_close for span in spans):
         extent = question.extent(question.answer.along, race.best[0].value, race.best[-1].value)
         start = f"which {question.title(question.answer.between)} has the {question.most} {question.what}"
         return line(start, " is too close to call ", extent)
     parts: list[Words] = []
     for span in spans if len(spans) <= _MOST_SPANS else (spans[0], spans[-1]):
-        verb = "" if parts else f" has the {question.most} {question.what}"
-        verb += " (too close to call)" if len(span.names) > 1 else ""
-        parts.append(line("then " if parts else "", _span_who(question, span), verb, " ", _from_to(question, span)))
-    lead = _stage_lead(question, index, len(race.best) - 1, briefly=True) if len(spans[-1].names) == 1 else ()
+        verb = "" if parts else f" {span.has} the {question.most} {question.what}"
+        who = line("then " if parts else "", _span_who(question, span), verb, span.doubt)
+        parts.append(line(who, " ", _from_to(question, span)))
+    lead = () if spans[-1].doubt else _stage_lead(question, index, len(race.best) - 1, briefly=True)
     end = question.named(question.answer.along, race.best[-1].value)
     ahead = line(", ahead by ", lead, " with ", end) if lead else ()
-    at = _handover_place(question, index) if len(spans) > 1 else ()
+    # Where values at which the two are equal were evaluated, these are told.
+    has_place = len(spans) > 1 and not any(span.has == "have" for span in spans)
+    at = _handover_place(question, index) if has_place else ()
     return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at else ()))
 
 
@@ -137,8 +166,11 @@ def _from_to(question: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
     return line("at ", question.named(along, first)) if first == last else question.extent(along, first, last)
 
 
-def _handover_place(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
-    """Return about where the best changes at last, on a straight line between two values; empty where it does not."""
+def _handover_place(question: Asked[typed.CrossoverAnswer], index: int, *, briefly: bool = False) -> Words:
+    """Return about where the best changes at last, on a straight line between two values; empty where it does not.
+
+    It is a range where the two are equal; briefly, its end.
+    """
     placed = [(position, handover) for position, handover in enumerate(question.answer.lines[index].crossings)
               if handover.at is not None]  # fmt: skip
     at = question.at("lines", index, "crossings", placed[-1][0], "at") if placed else None
@@ -147,8 +179,11 @@ def _handover_place(question: Asked[typed.CrossoverAnswer], index: int) -> Words
     form = question.axis_form(question.answer.along, at.value)
     # Of what is counted no decimals, and no more digits than what is between two values deserves.
     digits = form._replace(is_whole=False) if form.is_whole and at.value >= _LARGE else form
-    about = number(at, digits, ends_of(placed[-1][1].at_ci95))
-    return line("about ", question.with_name(question.answer.along, (about,)))
+    equal = question.ends("lines", index, "crossings", placed[-1][0], "equal")
+    about: Words = (number(at, digits, ends_of(placed[-1][1].at_ci95)),)
+    if equal is not None:
+        about = ranged(*equal, digits)
+    return line("about ", question.with_name(question.answer.along, about[-1:] if briefly else about))
 
 
 def _stage_lead(question: Asked[typed.CrossoverAnswer], index: int, position: int, *, briefly: bool = False) -> Words:
@@ -164,14 +199,14 @@ def _stage_lead(question: Asked[typed.CrossoverAnswer], index: int, position: in
 
 
 def _in_short(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
-    spans, at = _spans(question.answer.lines[index]), _handover_place(question, index)
+    spans, at = _spans(question.answer.lines[index]), _handover_place(question, index, briefly=True)
     first, last = (_span_who(question, span) for span in (spans[0], spans[-1]))
     highest = f" the {question.most} {question.what}"
-    if at and len(spans) > 1 and len(spans[-1].names) == 1:
+    if at and len(spans) > 1 and not spans[-1].doubt:
         return line("beyond ", at, " ", last, " has", highest)
     rest = line(", ", last, " ", _from_to(question, spans[-1])) if len(spans) > 1 else ()
-    doubt = " (too close to call)" if any(len(span.names) > 1 for span in spans) else ""
-    return line(first, " has", highest, " ", _from_to(question, spans[0]), rest, doubt)
+    doubt = next((span.doubt for span in spans if span.doubt), "")
+    return line(first, f" {spans[0].has}", highest, " ", _from_to(question, spans[0]), rest, doubt)
 
 
 # ----------------------------------------

@@ -818,7 +818,7 @@ def title_of(
     main = max(bridge.steps, key=lambda step: sign * step.gain)
     total = sum(max(sign * step.gain, 0.0) for step in bridge.steps)
     how_much = "mostly by" if 2 * sign * main.gain > total else "the largest part by"
-    why = f"{how_much} {'less' if main.gain >= 0 else 'more'} {BUCKETS[main.bucket].noun or main.name}"
+    why = f"{how_much} {'less' if main.gain >= 0 else 'more'} {bucket_words(main.bucket)}"
     way = "higher" if gain >= 0 else "lower"
     return f"With {after} instead of {before}, ETTR is {PERCENT.distance(gain, ends)} {way}{place}, {why}"
 

@@ -38,7 +38,7 @@ from ettrick.analysis.page.cells import bar, shown_of_cells
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.charts.data import LABELS_OF_HOURS, Bar, Bars, ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import screen_of_run, stated
-from ettrick.analysis.page.glossary import cause_name
+from ettrick.analysis.page.glossary import bucket_words, cause_name
 from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
@@ -250,7 +250,7 @@ def _largest_loss(places: SourceDocument, fleet: FleetSummary) -> Words:
     share = places.at("cluster_shares", largest.bucket)
     if share is None:
         return ()
-    what = "idle GPUs" if largest.reason else largest.label
+    what = bucket_words(largest.bucket)
     why = f" (most of it: {IDLE_WORDS[largest.reason]})" if largest.reason else ""
     return sentence("the largest part of the rest is ", what, why, ": ", number(share, PERCENT), " of all GPU-time")
 
@@ -265,10 +265,10 @@ def _passed_on(places: SourceDocument) -> Words:
 
 def _glance(fleet: FleetSummary) -> Figure:
     parts = sorted((part for part in of_streams(fleet) if part.bucket != "productive"), key=lambda part: -part.share)
-    shares = ((IDLE_WORDS[part.reason] if part.reason else part.label, part.share) for part in parts)
+    shares = ((part.label, part.share) for part in parts)
     title = "All GPU-time is productive"
     if parts:
-        title = f"The largest part of the GPU-time that is not productive is {parts[0].short}"
+        title = f"The largest part of the GPU-time that is not productive is {parts[0].label}"
     return at_a_glance(title, "% of all GPU-time", "GPU-time that is not productive", shares)
 
 
@@ -570,7 +570,7 @@ def _lost_beside(fleets: Sequence[_Fleet]) -> Figure:
     shares: dict[str, list[float]] = {}
     for index, row in enumerate(fleets):
         for part in of_streams(row.fleet):
-            shares.setdefault(part.short, [0.0] * len(fleets))[index] = part.share
+            shares.setdefault(part.label, [0.0] * len(fleets))[index] = part.share
     order = sorted(shares, key=lambda name: -max(shares[name]))
     lost = [name for name in order if name != bucket_label("productive")]
     names = tuple(row.name for row in fleets)

@@ -134,7 +134,7 @@ def _rest(parts: Sequence[GpuTime], gpu_s: float | None, most: int) -> TableBloc
         lost = [*lost[:most], GpuTime(f"{len(small)} others", sum(part.share for part in small))]
     digits = 1 if whole >= _TENTH else 2
     columns: tuple[Column[GpuTime], ...] = (
-        Column(f"The other {percent_text(whole, digits)}", lambda part: f"  {part.short}"),
+        Column(f"The other {percent_text(whole, digits)}", lambda part: f"  {part.label}"),
         Column("", lambda part: percent_text(part.share, digits), shade=lambda part: max(part.share / largest, 0.0)),
         Column("GPU-hours", lambda part: hours(part.share * (gpu_s or 0.0)), gpu_s is not None),
         Column("main cause", lambda part: part.main_cause, any(part.main_cause for part in lost), is_number=False),

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import NumberFormat
+    from ettrick.analysis.contest.precision import Ties
     from ettrick.analysis.parts import CellMetric
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition, AxisSlice
@@ -440,7 +441,9 @@ class _Stage(NamedTuple):
     cells: Mapping[str, Cell]
 
     @classmethod
-    def of(cls, value: AxisPosition, cells: Mapping[str, Cell], metric: str, *, is_lowest: bool) -> _Stage | None:
+    def of(
+        cls, value: AxisPosition, cells: Mapping[str, Cell], metric: str, ties: Ties, *, is_lowest: bool
+    ) -> _Stage | None:
         """Return who is best at a value; ``None`` where fewer than two compete."""
         names, rows = list(cells), common_rows(list(cells.values()), metric)
         count = min(map(len, rows), default=0)
@@ -448,13 +451,14 @@ class _Stage(NamedTuple):
         if len(means) < 2:
             return None
         order, second = sorted(means, key=means.__getitem__, reverse=not is_lowest), None
-        leaders, may_be_best = frozenset(order[:1]), order
+        leaders, may_be_best, equal = frozenset(order[:1]), order, []
         ranking = ranking_of(rows, lowest=is_lowest, metric=metric)
         if ranking is not None and len(ranking.order) > 1:
             order = [names[index] for index in ranking.order]
             behind = dict(zip(order, ranking.behind, strict=True))
             may_be_best = [name for name in order if name == order[0] or names.index(name) in ranking.may_be_best]
             leaders = frozenset(name for name in may_be_best if name == order[0] or behind[name] == (0, (0, 0)))
+            equal = _equal(behind, metric, means[order[0]], ties)
             mean, interval = ranking.behind[1]
             second = answers.LeadSummary(mean=mean, ci95=interval, resolved=leaders == set(may_be_best))
         summary = answers.StageSummary(
@@ -463,6 +467,7 @@ class _Stage(NamedTuple):
             best=order[0],
             may_be_best=may_be_best,
             order=order,
+            equal=equal,
             mean=means[order[0]],
             ahead_of_second=second,
             replications=count,
@@ -473,6 +478,21 @@ class _Stage(NamedTuple):
     def is_resolved(self) -> bool:
         """Whether no other may be best."""
         return self.leaders == set(self.summary.may_be_best)
+
+
+def _equal(behind: Mapping[str, tuple[float, Interval | None]], metric: str, mean: float, ties: Ties) -> list[str]:
+    """Return those behind the first, best first, whose distance from its mean is smaller than what matters."""
+    rest = list(behind.items())[1:]
+    return [name for name, (distance, interval) in rest if ties.are_equal(metric, mean, interval, distance)]
+
+
+def _equal_range(lead: Curve, at: float, size: float) -> tuple[float | None, float | None]:
+    """Return from where to where around a place a lead that is lost there is smaller than what matters."""
+    starts, stops = (
+        [crossing.at for crossing in lead.crossings(level) if not crossing.rises] for level in (size, -size)
+    )
+    start = max((place for place in starts if place <= at), default=None)
+    return start, min((place for place in stops if place >= at), default=None)
 
 
 # Which of several choices is best along a numeric axis, and where another one becomes the best.
@@ -518,7 +538,7 @@ class Crossover(Question):
         for _, cells in sorted(fields.items(), key=lambda pair: pair[0]):
             value = next(iter(cells.values())).values[where]
             is_lowest = is_lowest_best(metric, self.direction or "")
-            stages.append(_Stage.of(value, cells, metric, is_lowest=is_lowest))
+            stages.append(_Stage.of(value, cells, metric, table.ties, is_lowest=is_lowest))
         decided = [stage for stage in stages if stage is not None]
         handovers = list(self._handovers(table, decided, metric))
         return answers.RaceSummary(at=line.fixed, best=[stage.summary for stage in decided], crossings=handovers)
@@ -530,13 +550,14 @@ class Crossover(Question):
             if not stage.is_resolved:
                 continue
             if before is not None and not before.leaders & stage.leaders:
-                crossing = self._crossing(table, stages, (before, stage), metric)
+                crossing, equal = self._crossing(table, stages, (before, stage), metric)
                 yield answers.HandoverSummary(
                     former=before.summary.best,
                     latter=stage.summary.best,
                     between=[before.summary.value, stage.summary.value],
                     at=None if crossing is None else crossing.at,
                     at_ci95=None if crossing is None else (crossing.low, crossing.high),
+                    equal=equal,
                 )
                 before = stage
             # Where another one is level with the best it is not yet behind.
@@ -545,16 +566,21 @@ class Crossover(Question):
 
     def _crossing(
         self, table: StudyTable, stages: Sequence[_Stage], ends: tuple[_Stage, _Stage], metric: str
-    ) -> Crossing | None:
-        """Return where the best of one value is passed by that of another; ``None`` if a third may be between."""
+    ) -> tuple[Crossing | None, tuple[float | None, float | None] | None]:
+        """Return where the best of one value is passed by that of another, and from where to where they are equal.
+
+        Both are ``None`` if a third may be between them; an end that is ``None`` lies beyond the range.
+        """
         (old, new), (low, high) = zip(*((stage.summary.best, stage.summary.number) for stage in ends), strict=True)
         leaders = ends[0].leaders | ends[1].leaders
         between = [stage.summary for stage in stages if low < stage.summary.number < high]
         if any(not leaders.issuperset(summary.may_be_best) for summary in between):
-            return None
+            return None, None
         curve = self._lead(stages, old, new, metric, is_log=is_log(table, self.along))
         falling = (crossing for crossing in curve.crossings(0.0) if not crossing.rises)
-        return next((crossing for crossing in falling if low <= curve.numbers[crossing.before] < high), None)
+        passed = next((crossing for crossing in falling if low <= curve.numbers[crossing.before] < high), None)
+        size = table.ties.size(metric, ends[0].summary.mean)
+        return passed, None if passed is None else _equal_range(curve, passed.at, size)
 
     def _lead(self, stages: Sequence[_Stage], old: str, new: str, metric: str, *, is_log: bool) -> Curve:
         """Return how far one is better than another where both compete."""
