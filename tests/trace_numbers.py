@@ -11,7 +11,7 @@ import re
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from ettrick.analysis.page.model import Number
+from ettrick.analysis.page.model import MOST_AMOUNTS, Number, amounts_in, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -154,8 +154,9 @@ def _texts(content: Any) -> Iterator[str]:
 def check_opening(first_screen: FirstScreen, folder: Path) -> int:
     """Assert that every number of a first screen can be traced; return how many there are.
 
-    The question is quoted as it is, and so are the names of what is compared.
+    The answer states three results at most. The question is quoted as it is, and so are the names of what is compared.
     """
     known = quotes(folder)
+    assert amounts_in(first_screen.answer) <= MOST_AMOUNTS, plain(first_screen.answer)
     texts = (first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered)
     return sum(check_words(words, folder, known) for words in texts)

@@ -26,10 +26,11 @@ from ettrick.analysis.results.models import (
     Shortfall,
     StoresSummary,
     TakenSummary,
+    TimesSummary,
     VariantSummary,
 )
 from ettrick.analysis.results.run import document, provenance
-from ettrick.analysis.statistics.differences import Ranking, difference, of_pair, ranking_of
+from ettrick.analysis.statistics.differences import Ranking, difference, of_pair, quotient, ranking_of
 from ettrick.analysis.statistics.estimates import means, with_width
 from ettrick.sim import MOST_EVENTS
 from ettrick.sim.scenario.laws import LAW_NAMES
@@ -489,6 +490,7 @@ def compare_document(
         headline=comparison.headline,
         order=list(comparison.order),
         ranking=_ranking(comparison),
+        times=_times(comparison),
         at_equal=_what_is_equal(comparison),
         differs=list(comparison.differs),
         varied=list(varied),
@@ -530,6 +532,13 @@ def _ranking(comparison: Comparison) -> RankingSummary | None:
         may_be_best=[names[position] for position in ranking.may_be_best],
         replications_to_resolve=ranking.replications_to_resolve,
     )
+
+
+def _times(comparison: Comparison) -> dict[str, TimesSummary]:
+    """Return how many times the headline of each other variant the best one has."""
+    rows = {name: ensemble.rows.column(comparison.headline) for name, ensemble in comparison.by_name.items()}
+    found = {name: quotient(rows[comparison.order[0]], rows[name]) for name in comparison.order[1:]}
+    return {name: TimesSummary(mean=times[0], ci95=times[1]) for name, times in found.items() if times is not None}
 
 
 def _what_is_equal(comparison: Comparison) -> AtEqual | None:

@@ -5,6 +5,7 @@ A report holds no markup and no drawings: each format of `ettrick.analysis.page.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -173,6 +174,28 @@ Words = tuple[str | Number, ...]  # a text with numbers in it
 def plain(words: Words | str) -> str:
     """Return a text as one string."""
     return words if isinstance(words, str) else "".join(part if isinstance(part, str) else part.text for part in words)
+
+
+MOST_AMOUNTS = 3
+"""Results that a headline states at most."""
+
+# Places of what a question states itself: values of axes, levels, sizes, and the difference that is called equal.
+_ASKED = re.compile(r"#/(axes|tie)/|/(at_least|at_most|gpus|points/\d+/number)$")
+_BETWEEN = (" to ", " (", " of ", " of the ")  # numbers that are one amount
+
+
+def amounts_in(words: Words) -> int:
+    """Return how many results a text states.
+
+    The interval of a result, as a range or in brackets, belongs to it; so does the same amount in another unit, and
+    the whole that it is a part of.
+    """
+    count = 0
+    for place, part in enumerate(words):
+        is_result = isinstance(part, Number) and not all(map(_ASKED.search, part.sources))
+        is_more_of_one = place > 1 and words[place - 1] in _BETWEEN and isinstance(words[place - 2], Number)
+        count += is_result and not is_more_of_one
+    return count
 
 
 def joined(parts: Iterable[Words], between: str = " ") -> Words:

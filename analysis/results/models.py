@@ -553,6 +553,13 @@ class StoresSummary(Part):
     rest: DifferenceSummary | None = Field(description="How far that is above the first, without its stores.")
 
 
+class TimesSummary(Part):
+    """The best variant over another."""
+
+    mean: Real = Field(description="How many times the headline of the other it has.")
+    ci95: Pair = Field(description="Its interval; null where it is the same in all replications.")
+
+
 class Shortfall(Part):
     """The distance of a variant from the best of the others."""
 
@@ -599,6 +606,7 @@ class CompareDocument(Document):
     headline: str = Field(description="The metric that they are compared by.")
     order: Texts = Field(description="Best first by the headline; empty where there is no rank.")
     ranking: RankingSummary | None = Field(description="Of three variants or more.")
+    times: dict[str, TimesSummary] = Field({}, description="The best variant over each other one, by its name.")
     at_equal: AtEqual | None = Field(description="With `--at-equal`.")
     differs: Texts = Field(description="Which of model, precision, layout and accelerator are not the same in all.")
     varied: Texts = Field([], description="Paths that `--vary` varied.")

@@ -131,6 +131,24 @@ def of_pair(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) 
     return np.column_stack([both[:, :2], apart[:, 0], both[:, 2:], np.abs(apart[:, 1])])
 
 
+def quotient(ours: Sequence[Ratio], theirs: Sequence[Ratio]) -> tuple[float, Interval | None] | None:
+    """Return how many times the metric of another variant one has, over common replications, and its 95 % interval.
+
+    With x_i and y_i what replication i contributes, the error of r = mean(x) / mean(y) is that of the mean of
+    ``(x_i - r y_i) / mean(y)``, which what both have in common is not in. There is no interval where r is the same in
+    all replications; ``None`` where the other has nothing.
+    """
+    first, second = contributions(ours), contributions(theirs)
+    if first is None or second is None or not float(second.mean()) > 0:
+        return None
+    ratio, count = float(first.mean() / second.mean()), len(first)
+    rest = (first - ratio * second) / second.mean()
+    if count < 2 or np.ptp(rest) <= _SAME * ratio:
+        return ratio, None
+    half = t_quantile(0.95, count - 1) * float(rest.std(ddof=1)) / math.sqrt(count)
+    return ratio, (ratio - half, ratio + half)
+
+
 def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> ControlledDifference | None:
     """Return the mean of a metric with control variates, and its 95 % interval.
 

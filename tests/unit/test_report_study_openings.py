@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import cli
-from ettrick.analysis.page.chapters.answer import CellRows
-from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
+from ettrick.analysis.page.chapters.answer import WORDS, CellRows
+from ettrick.analysis.page.chapters.answers import ANSWERS, answers_of, chosen_cells
 from ettrick.analysis.page.chapters.study import drivers, opening
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import FolderResults, ReportData, read_results

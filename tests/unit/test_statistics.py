@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.parts import MetricSummary
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.statistics.differences import MANY, Ranking, difference, ranking_of, ranking_over_draws
+from ettrick.analysis.statistics.differences import MANY, Ranking, difference, quotient, ranking_of, ranking_over_draws
 from ettrick.analysis.statistics.estimates import (
     mean_interval,
     quantile,
@@ -653,3 +653,20 @@ def test_ranks_are_the_narrowest_with_both_tails_at_most_the_level(quantile: flo
         low = min(k for k in range(count + 1) if special.bdtr(k, count, quantile) >= 0.025)
         high = 1 + min(k for k in range(count + 1) if special.bdtrc(k, count, quantile) <= 0.025)
         assert interval == ((low, high) if low >= 1 and high <= count else None)
+
+
+def test_how_many_times_one_is_another_has_the_error_of_the_jackknife() -> None:
+    """What both have in common is in no interval of their quotient; the rest is as wide as leaving one out says."""
+    draws = np.random.default_rng(5)
+    base = 0.4 + 0.02 * draws.normal(size=24)
+    ours = 1.1 * base + 0.002 * draws.normal(size=24)
+    rows = [[Ratio(float(value), 1.0) for value in values] for values in (ours, base)]
+    times, interval = present(quotient(*rows))
+    low, high = present(interval)
+    assert times == pytest.approx(ours.mean() / base.mean())
+    left_out = [np.delete(ours, place).mean() / np.delete(base, place).mean() for place in range(24)]
+    error = math.sqrt(23 / 24 * sum((value - np.mean(left_out)) ** 2 for value in left_out))
+    assert (high - low) / 2 == pytest.approx(t_quantile(0.95, 23) * error, rel=0.02)
+    exact, none = present(quotient([Ratio(2.0 * row.amount, row.base) for row in rows[1]], rows[1]))
+    assert (exact, none) == (pytest.approx(2.0), None)
+    assert quotient(rows[0], [Ratio(0.0, 1.0)] * 24) is None

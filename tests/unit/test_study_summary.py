@@ -14,6 +14,9 @@ from scipy import stats
 from scipy.special import ndtri
 
 from ettrick import sim
+from ettrick.analysis.page.chapters.answers import answers_of
+from ettrick.analysis.page.model import MOST_AMOUNTS, amounts_in, plain
+from ettrick.analysis.page.sourced import RUN, SourceDocument
 from ettrick.analysis.ratios import ratios
 from ettrick.analysis.statistics.estimates import mean_interval, quantile
 from ettrick.analysis.study.amounts import Point
@@ -21,12 +24,14 @@ from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.table import (
     FEWEST_DRAWS,
     Cell,
+    JobRate,
     PointResult,
     StudyTable,
     predictive_difference,
     predictive_mean,
     summary_of,
 )
+from ettrick.analysis.sweep.document import sweep_document
 from ettrick.analysis.sweep.sweep import kept_metrics, study_headline
 from ettrick.sim import Ratio
 from tests.cases import cases
@@ -116,6 +121,38 @@ def test_the_first_points_run_and_every_question_has_an_answer(name: str) -> Non
         assert answer.use == question.use
         assert answer.data
         assert not re.search(r"\b(nan|inf)\b", json.dumps(answer.data))
+
+
+def made_up(study: LoadedStudy, apart: float) -> StudyTable:
+    """Return a table of a study in which each value of each axis is so far apart from the one before it [-].
+
+    Replications have noise of a tenth of a percent in common, and each cell one of its own.
+    """
+    rng, metrics = np.random.default_rng(3), kept_metrics(study)
+    cells: dict[int, list[PointResult]] = {}
+    seen: list[dict[str, int]] = [{} for _ in study.study.vary]
+    noise = rng.normal(0.0, 1e-3, 8)
+    for point in study.points():
+        ranks = [found.setdefault(value.label, len(found)) if point.draw == 0 else 0
+                 for found, value in zip(seen, point.values, strict=True)]  # fmt: skip
+        mean = 0.97 - apart * sum(rank * (place + 1) for place, rank in enumerate(ranks))
+        own = mean + noise + rng.normal(0.0, 1e-4, 8)
+        rows = {name: [Ratio(float(value), 1.0) for value in own] for name in metrics}
+        rate = JobRate(1e-5 * (1 + sum(ranks)), 16384, 2048)
+        cells.setdefault(point.cell, []).append(PointResult(point, rows, job_rate=rate))
+    found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells.values())
+    return StudyTable(study.study.vary, found, metrics)
+
+
+@cases("name", STUDIES)
+def test_a_headline_states_three_results_at_most(name: str) -> None:
+    """Each answer and each title of a study do, whether its settings are far apart, close to each other, or equal."""
+    study = loaded(name)
+    for apart in (0.03, 5e-3, 3e-4, 0.0):
+        document = sweep_document(study, made_up(study, apart), command="")
+        for _, text in answers_of(SourceDocument(RUN, document)):
+            for words in (text.answer, text.title):
+                assert amounts_in(words) <= MOST_AMOUNTS, plain(words)
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -154,7 +154,7 @@ def _course(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
         parts.append(line(who, " ", _from_to(question, span)))
     lead = () if spans[-1].doubt else _stage_lead(question, index, len(race.best) - 1, briefly=True)
     end = question.named(question.answer.along, race.best[-1].value)
-    ahead = line(", ahead by ", lead, " with ", end) if lead else ()
+    ahead = line(", ahead by ", lead, *((" with ", *end) if len(spans[-1].stages) > 1 else ())) if lead else ()
     # Where values at which the two are equal were evaluated, these are told.
     has_place = len(spans) > 1 and not any(span.has == "have" for span in spans)
     at = _handover_place(question, index) if has_place else ()
@@ -204,9 +204,8 @@ def _in_short(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
     highest = f" the {question.most} {question.what}"
     if at and len(spans) > 1 and not spans[-1].doubt:
         return line("beyond ", at, " ", last, " has", highest)
-    rest = line(", ", last, " ", _from_to(question, spans[-1])) if len(spans) > 1 else ()
-    doubt = next((span.doubt for span in spans if span.doubt), "")
-    return line(first, f" {spans[0].has}", highest, " ", _from_to(question, spans[0]), rest, doubt)
+    rest = line(", ", last, spans[-1].doubt, " ", _from_to(question, spans[-1])) if len(spans) > 1 else ()
+    return line(first, f" {spans[0].has}", highest, spans[0].doubt, " ", _from_to(question, spans[0]), rest)
 
 
 # ----------------------------------------
@@ -270,7 +269,9 @@ def threshold(question: Asked[typed.ThresholdAnswer]) -> AnswerText | None:
 def _one_need(question: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[Words, Words]:
     what, condition = _need_words(question, need, is_first=True), _condition(question)
     goal = line("for ", question.subject, " to be ", condition, ", ")
-    return sentence(goal, what, _reliability(question, need), _unsure(question, need)), line(what, " for ", condition)
+    reliability = [text for text in (_reliability(question, need),) if text]
+    answer = sentence(*brief(line(goal, what), reliability, _unsure(question, need)))
+    return answer, line(what, " for ", condition)
 
 
 def _many_needs(question: Asked[typed.ThresholdAnswer], needs: Sequence[_Need]) -> tuple[Words, Words]:
@@ -326,8 +327,8 @@ def _reliability(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     mtti, per_gpu, per_node = (question.at(*need.keys, key) for key, _ in _RELIABILITY)
     if mtti is None or per_gpu is None or per_node is None:
         return ()
-    return line("; that is an MTTI of ", number(mtti, time_form(mtti.value)), ", or an MTBF of ",
-                number(per_gpu, _HOURS), " per GPU and ", number(per_node, _HOURS), " per node")  # fmt: skip
+    return line("that is an MTTI of ", number(mtti, time_form(mtti.value)), ", or an MTBF of ",
+                number(per_gpu, _HOURS), " per GPU")  # fmt: skip
 
 
 def threshold_table(question: Asked[typed.ThresholdAnswer]) -> TableBlock | None:

@@ -28,7 +28,7 @@ from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
 from ettrick.analysis.page.charts.data import GAP95, ChartAxis, FrontChart, FrontPoint, Interval, Intervals
 from ettrick.analysis.page.first_screen import equal_within, more_runs
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Figure, grid, plain
+from ettrick.analysis.page.model import MOST_AMOUNTS, Figure, amounts_in, grid, plain
 from ettrick.analysis.page.sourced import (
     SourcedEstimate,
     SourcedNumber,
@@ -95,12 +95,20 @@ WORDS = 45  # words of an answer at most, where it may leave out what its table 
 
 
 def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
-    """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one."""
+    """Return the parts of a sentence with as many of some parts as a headline takes: all, the first and the last, one.
+
+    It takes `WORDS` words and `MOST_AMOUNTS` results.
+    """
     for chosen in (list(rest), [*rest[:1], *rest[-1:]], rest[-1:]):
         parts = (first, *((before, listed(chosen, before)) if chosen else ()), end)
-        if len(plain(line(*parts)).split()) <= WORDS:
+        if is_brief(line(*parts)):
             return parts
     return first, end
+
+
+def is_brief(words: Words) -> bool:
+    """Return whether a headline may say as much."""
+    return len(plain(words).split()) <= WORDS and amounts_in(words) <= MOST_AMOUNTS
 
 
 _ASKED = {
@@ -379,7 +387,7 @@ class AnsweredQuestion(Generic[_Data]):
         """Return combinations as a list; the name of an axis is said once, and names do without it."""
         names = [name for name in self.varying if (name in axes if axes else name in places[0])]
         most = _MOST_OR if len(names) == 1 else _MOST_OR // 2
-        rest: list[Words] = [("others",)] if len(places) > most else []
+        rest: list[Words] = [("more" if last == " and " else "others",)] if len(places) > most else []
         if len(names) != 1:
             return listed([*(self.where(labels, *names) for labels in places[:most]), *rest], last)
         values = [*(self.value(names[0], labels[names[0]]) for labels in places[:most]), *rest]

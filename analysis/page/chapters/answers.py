@@ -1,6 +1,6 @@
 """The answers of a study: each kind of question is worded once, for the terminal, the first screen, sections and JSON.
 
-An answer is a sentence of at most `WORDS` words, the best first, and a table of all combinations.
+An answer is a brief sentence, the best first, and a table of all combinations.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ from ettrick.analysis.page.chapters.answer import (
     IN_TIME,
     MOST_NAMED,
     MOST_ROWS,
-    WORDS,
     AnsweredQuestion,
     AnswerText,
     CellRows,
@@ -50,6 +49,7 @@ from ettrick.analysis.page.chapters.answer import (
     front,
     gaps,
     intervals,
+    is_brief,
 )
 from ettrick.analysis.page.charts.data import Curves, Interval
 from ettrick.analysis.page.glossary import metric_words
@@ -298,7 +298,7 @@ def _best_words(question: Asked[typed.BestAnswer], index: int) -> tuple[Words, W
     parts = [line(what, ": ", question.some(rivals, *_inner(question), last=" and "), more)
              for what, rivals, more in kinds if rivals]  # fmt: skip
     words = line(start, ": ", mean, "; ", listed(parts, "; "))
-    if len(equal) + len(close) > 2 * MOST_NAMED or len(plain(words).split()) > WORDS:
+    if len(equal) + len(close) > 2 * MOST_NAMED or not is_brief(words):
         words = line(start, ": ", mean, "; others are ", line(close_words, needed) if close else question.equal)
     return words, line(start, "; others are too close to call" if close else "")
 
@@ -323,16 +323,18 @@ def _other_groups(question: Asked[typed.BestAnswer], leader: int) -> list[Words]
     """Return what is best in the other groups, those with the same answer together."""
     groups, inner = question.answer.groups, _inner(question)
     names = [plain(question.where(group.best or {}, *inner)) for group in groups]
-    alike: dict[tuple[str, bool], list[typed.RankedGroup]] = {}
+    alike: dict[tuple[str, str], list[typed.RankedGroup]] = {}
     for index, group in enumerate(groups):
         if group.best and index != leader:
-            alike.setdefault((names[index], bool(_close(question, group))), []).append(group)
+            verdict = "is best"
+            if _close(question, group) or _equal(question, group):
+                verdict = f"leads ({'too close to call' if _close(question, group) else 'others are equal'})"
+            alike.setdefault((names[index], verdict), []).append(group)
     texts = []
-    for (name, is_close), members in alike.items():
+    for (name, verdict), members in alike.items():
         winner = ("the same setting",) if name == names[leader] else _winner(question, members[0])
         where = question.some([group.at for group in members], *_for_each(question), last=" and ")
-        verdict = " leads (too close to call)" if is_close else " is best"
-        texts.append(line("with ", where, " ", winner, verdict))
+        texts.append(line("with ", where, " ", winner, f" {verdict}"))
     return texts
 
 
@@ -569,7 +571,7 @@ def _pareto(question: Asked[typed.ParetoAnswer]) -> AnswerText | None:
     count = SourcedNumber(float(len(question.answer.front)), (source,)) - 2.0
     more = line(" (", number(count, COUNT), " more between them)") if len(order) > 2 else ()
     answer = sentence(start, listed(texts), more)
-    if len(plain(answer).split()) > WORDS:
+    if not is_brief(answer):
         answer = sentence(start, listed(best))
     title = line("no other setting beats ", listed(best), " in ", goals, " at once")
     return AnswerText(answer, title, question.cell(order[0].at))

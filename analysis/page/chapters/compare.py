@@ -11,8 +11,10 @@ from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
     PERCENT,
+    NumberFormat,
     capital,
     cell_forms,
+    ends_of,
     hours_of,
     interval_text,
     label_text,
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Self
 
-    from ettrick.analysis.amounts import MetricFormat, NumberFormat
+    from ettrick.analysis.amounts import MetricFormat
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
@@ -358,7 +360,10 @@ def section(report_data: ReportData) -> Section | None:
 def _compared(contest: _Contest) -> Section:
     """Return which variant is best and by how much, where the time went, and in which keys the variants differ."""
     document = contest.document
-    texts = [f"{number_of(document.replications, 'replication')} of each variant, seed {document.seed}."]
+    texts = [
+        *_ratios(contest),
+        f"{number_of(document.replications, 'replication')} of each variant, seed {document.seed}.",
+    ]
     if document.unranked_because is not None:
         texts.append(f"Not ranked by goodput: {document.unranked_because}.")
     texts += [f"{capital(line)}." for line in (() if document.at_equal is None else document.at_equal.lines)]
@@ -386,6 +391,25 @@ def _compared(contest: _Contest) -> Section:
         reasons = [(names[name], f"cannot run: {reason}") for name, reason in document.cannot_run.items()]
         items.append(grid("What cannot run", (head, "reason"), reasons, (0, 1)))
     return Section("comparison", _title(contest), tuple(texts), tuple(items), tuple(_notes(contest)))
+
+
+_MOST_RATIOS = 3
+_TIMES = NumberFormat("")
+
+
+def _ratios(contest: _Contest) -> Iterator[str]:
+    """Yield how many times the headline of the next best variants, and of the first, the best one has."""
+    document, labels = contest.document, contest.labels
+    rivals = [name for name in document.order[1:] if name in document.times]
+    rivals = [*rivals[:_MOST_RATIOS], *(name for name in rivals[_MOST_RATIOS:] if name == document.first)]
+    what = METRICS[document.headline].label
+    texts = [
+        f"{_TIMES.margin(document.times[name].mean, ends_of(document.times[name].ci95))} times "
+        f"{f'the {what}' if not place else 'that'} of {labels[name]}"
+        for place, name in enumerate(rivals)
+    ]
+    if texts:
+        yield f"{labels[document.order[0]]} has {listed(texts)}."
 
 
 def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
