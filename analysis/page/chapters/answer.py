@@ -459,7 +459,7 @@ class AnsweredQuestion(Generic[_Data]):
 KEY = "the-answer"
 _MOST_BARS = 14
 _MEANING = "Bars and bands show the 95 % confidence interval of each mean."
-_SAME_FAILURES = "All rows met the same failures, so differences are known better than the means."
+SAME_FAILURES = "All rows met the same failures, so differences are known better than the means."
 
 
 def intervals(question: AnsweredQuestion[Any]) -> Draw:
@@ -501,7 +501,7 @@ def gaps(question: AnsweredQuestion[Any], rows: Sequence[Interval], reference: s
         table = grid(title, ("setting", head, "note"), texts, (0, 2))
         pale = MOVED if is_behind else ""
         chart = Intervals(title, f"{metric.step} {what}".strip(), drawn, (0.0, reference), GAP95, pale)
-        return Figure(KEY, chart, alt, _SAME_FAILURES, table)
+        return Figure(KEY, chart, alt, SAME_FAILURES, table)
 
     return picture
 

@@ -38,8 +38,10 @@ from ettrick.analysis.page.cells import (
 from ettrick.analysis.page.chapters import along
 from ettrick.analysis.page.chapters.answer import (
     IN_TIME,
+    KEY,
     MOST_NAMED,
     MOST_ROWS,
+    SAME_FAILURES,
     AnsweredQuestion,
     AnswerText,
     CellRows,
@@ -51,7 +53,7 @@ from ettrick.analysis.page.chapters.answer import (
     intervals,
     is_brief,
 )
-from ettrick.analysis.page.charts.data import Curves, Interval
+from ettrick.analysis.page.charts.data import GAP95, ChartAxis, Curves, Interval, Series
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Figure, Section, TableBlock, grid, plain, table_of
 from ettrick.analysis.page.sourced import (
@@ -409,7 +411,7 @@ def _standing(question: Asked[typed.BestAnswer], group: typed.RankedGroup, entry
 def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
     group_axes, inner = _for_each(question), _inner(question)
     if group_axes and len(inner) == 1 and question.is_numeric(inner[0]):
-        return curves(question, inner[0])
+        return lambda title: _gaps_by_group(question, inner[0], title)
     group = question.answer.groups[_leading_group(question) or 0]
     order = list(group.order)
     if len(inner) == 1 and (axis := question.axis(inner[0])) is not None and axis.is_numeric:
@@ -417,6 +419,36 @@ def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
         order.sort(key=lambda entry: labels.index(entry.at[inner[0]]))
     rows = [_gap_to_the_best(question, group, entry) for entry in order]
     return gaps(question, rows, "the best", is_behind=True)
+
+
+def _gaps_by_group(question: Asked[typed.BestAnswer], along: str, title: str) -> Figure | None:
+    """Return how far each setting along an axis is from the best of its group, a curve for each group."""
+    axis, form = question.axis(along), question.people()
+    if axis is None:
+        return None
+    series: list[Series] = []
+    for group in question.answer.groups:
+        entries = {entry.at[along]: entry for entry in group.order}
+        drawn = [(number / axis.size, entries[label]) for label, number in axis.values if label in entries]
+        gaps = [_from_the_best(question, entry) for _, entry in drawn]
+        name = question.short([group.at], *_for_each(question))
+        x, y, spans = tuple(x for x, _ in drawn), tuple(y for y, _ in gaps), tuple(span for _, span in gaps)
+        series.append(Series(name, x, y, spans, hue=len(series), span=GAP95))
+    y_axis = ChartAxis(f"{form.step} from the best")
+    chart = Curves(title, axis.scale, y_axis, tuple(series), levels=((0.0, "the best of each"),))
+    best = [f"{line.name}: {plain(_winner(question, group))}"
+            for line, group in zip(series, question.answer.groups, strict=True) if group.best]  # fmt: skip
+    alt = f"Distance in {question.what} from the best of each group, along {axis.title}. Best: {'; '.join(best[:6])}."
+    return Figure(KEY, chart, alt, SAME_FAILURES)
+
+
+def _from_the_best(
+    question: Asked[typed.BestAnswer], entry: typed.RankedCell
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Return how far a setting is above the best where less is better, or below it, with the interval."""
+    form, sign = question.people(), 1 if question.is_lowest else -1
+    low, high = sorted(sign * end for end in form.gaps(entry.behind_ci95) or (0.0, 0.0))
+    return form.of(sign * entry.behind), None if entry.behind_ci95 is None else (low, high)
 
 
 def _gap_to_the_best(question: Asked[typed.BestAnswer], group: typed.RankedGroup, entry: typed.RankedCell) -> Interval:
