@@ -557,33 +557,33 @@ def dissolve(s: Scalars, now: float) -> None:
 def swap(s: Scalars, now: float) -> None:
     """Fill the positions of the job that miss a node, and exchange its nodes for idle ones that are picked before."""
     count = 0
-    for position in range(s.nodes_needed):
-        if s.seat[position] >= 0:
-            s.picked[count] = s.seat[position]
-            count += 1
-    changes = s.missing
-    while count < s.nodes_needed:
-        s.picked[count] = take(s, IDLE, now)
-        count += 1
-    s.missing = 0
-    sort(s.picked, count)
-    while count and s.pools[IDLE].count:
+    while count < s.missing or s.pools[IDLE].count:
         index = take(s, IDLE, now)
-        if index > s.picked[count - 1]:
-            enter(s, IDLE, index, now)
-            break
-        leaving = s.picked[count - 1]
-        if s.nodes[leaving].in_job:
-            part(s, leaving, now)
-            s.nodes[leaving].in_job = False
-        enter(s, IDLE, leaving, now)
-        place = count - 1
-        while place > 0 and s.picked[place - 1] > index:
-            s.picked[place] = s.picked[place - 1]
-            place -= 1
-        s.picked[place] = index
-        changes += 1
-    seat_picked(s, count if changes else 0, now)
+        if count == s.missing:
+            leaving = last_of_job(s)
+            if index > leaving:
+                enter(s, IDLE, index, now)
+                break
+            leave(s, leaving, now)
+            enter(s, IDLE, leaving, now)
+        s.picked[count] = index
+        count += 1
+    for number in range(count):
+        s.missing -= 1
+        seat_node(s, s.lacking[s.missing], s.picked[number], now)
+    if count and (s.minds_nodes or s.rungs or s.blames_other > 0):
+        # Somebody asks who sits where.
+        for position in range(s.nodes_needed):
+            s.picked[position] = s.seat[position]
+        sort(s.picked, s.nodes_needed)
+        seat_picked(s, s.nodes_needed, now)
+
+
+def last_of_job(s: Scalars) -> int:
+    """Return the node of the job with the highest number, or -1."""
+    while s.highest >= 0 and not s.nodes[s.highest].in_job:
+        s.highest -= 1
+    return s.highest
 
 
 def seat_picked(s: Scalars, count: int, now: float) -> None:
@@ -600,6 +600,7 @@ def seat_picked(s: Scalars, count: int, now: float) -> None:
 def seat_node(s: Scalars, position: int, index: int, now: float) -> None:
     """Put a node that was taken at a position of the job."""
     s.seat[position] = index
+    s.highest = max(s.highest, index)
     node = s.nodes[index]
     node.in_job = True
     node.position = position

@@ -178,6 +178,7 @@ class Scalars:
     waits: int
     waits_room: int
     missing: int
+    highest: int
     has_offer: bool
     # The job, and its only group.
     since: float
