@@ -11,10 +11,10 @@ from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from ettrick.sim import JOB_BUCKETS, NO_FAILURE, ROOTS, Bucket, Timeline
+from ettrick.sim import JOB_BUCKETS, NO_FAILURE, ROOTS, Bucket, Outages, Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ettrick.sim import Prepared, Result
@@ -173,7 +173,7 @@ def _within(result: Result, first: float, last: float) -> tuple[Result, Timeline
     """Return what a replication did in a part of its time; work that survives is known from before it too."""
     timeline = result.timeline if result.timeline is not None else Timeline((), (), ())
 
-    def cut(spans: Sequence[Any]) -> tuple[Any, ...]:
+    def cut(spans: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(
             span._replace(start=max(span.start, first), end=min(span.end, last))
             for span in spans
@@ -183,7 +183,7 @@ def _within(result: Result, first: float, last: float) -> tuple[Result, Timeline
     marks = tuple(mark for mark in timeline.marks if first <= mark.time <= last)
     milestones = tuple(stone for stone in timeline.milestones if first <= stone.time <= last)
     inside = Timeline(cut(timeline.spans), marks, milestones)
-    return replace(result, outages=cut(result.outages), attempts=cut(result.attempts)), inside
+    return replace(result, outages=Outages(cut(result.outages)), attempts=cut(result.attempts)), inside
 
 
 def encoded(content: dict[str, Any], path: Path) -> bytes:

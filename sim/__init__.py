@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         FleetAccount,
         FleetResult,
         JobResult,
+        Outages,
         PhaseSpan,
         Ratio,
         Result,
@@ -95,8 +96,8 @@ import_on_use(
         "engine.prepared": "EngineError Prepared PreparedJob PreparedStream RequestRates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS JobResult LEVELS"
-        " NAMED NO_FLEET OUTCOMES PREEMPTION PhaseSpan ROOTS Ratio Result SERVICE_SUMS SLOWDOWN_TAUS Timeline added"
-        " window_width",
+        " NAMED NO_FLEET OUTCOMES Outages PREEMPTION PhaseSpan ROOTS Ratio Result SERVICE_SUMS SLOWDOWN_TAUS Timeline"
+        " added window_width",
         "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins kind_of"
         " load load_cluster locate parse shipped template",
         "input.scenario": "Scenario schema",

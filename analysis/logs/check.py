@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -240,11 +239,10 @@ def simulated(
     gc.freeze()
     for number in range(count):
         outages = sim.run(prepared, number, keeps_log=True, most_events=math.inf).outages
-        rows = np.fromiter(itertools.chain.from_iterable(outages), np.float64, 4 * len(outages)).reshape(-1, 4)
-        node, start = order[rows[:, 0].astype(np.int64)], rows[:, 1] / DAY
+        node, start = order[outages.node], outages.start / DAY
         at = np.searchsorted(enter, node * (days + 1) + start, side="right") - 1
         seen = (at >= 0) & (unit[at] == node) & (start < leave[at])
-        node, start, end = node[seen], start[seen], np.minimum(rows[seen, 2] / DAY, leave[at[seen]])
+        node, start, end = node[seen], start[seen], np.minimum(outages.end[seen] / DAY, leave[at[seen]])
         traces.append(Faults(node, start, end, len(history.nodes), days))
         progress(number + 1, count)
     gc.unfreeze()

@@ -11,6 +11,7 @@ import functools
 import itertools
 import json
 import math
+import operator
 import re
 import zlib
 from dataclasses import dataclass, field, fields
@@ -362,10 +363,13 @@ class Tables:
 def as_csv(rows: Iterable[Any], kind: type) -> str:
     """Return a table as CSV: moments in UTC, empty where there is none."""
     names = [part.name for part in fields(kind) if part.name not in getattr(kind, "hidden", ())]
-    return csv_text(itertools.chain([names], ([_cell(name, getattr(row, name)) for name in names] for row in rows)))
+    cells = operator.attrgetter(*names)
+    return csv_text(itertools.chain([names], (map(_cell, names, cells(row)) for row in rows)))
 
 
 def _cell(name: str, value: object) -> object:
+    if isinstance(value, str):
+        return value
     if isinstance(value, float):
         if not math.isfinite(value):
             return ""

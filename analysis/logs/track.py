@@ -322,8 +322,7 @@ class TrackedModel:
         sums = totals.sum(axis=1, keepdims=True)
         shares = np.divide(totals, sums, out=np.full_like(totals, math.nan), where=sums > 0)
         edges = np.arange(weeks + 1) * shape.days * DAY
-        start, end = (np.array([getattr(outage, name) for outage in result.outages]) for name in ("start", "end"))
-        cause = np.array([outage.cause for outage in result.outages])
+        start, end, cause = result.outages.start, result.outages.end, result.outages.cause
         down = np.array([
             (np.minimum(end, high) - np.maximum(start, low)).clip(0).sum() for low, high in itertools.pairwise(edges)
         ])  # fmt: skip

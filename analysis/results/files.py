@@ -253,8 +253,8 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-_FORMULA = re.compile(r"[=+\-@\t\r](?!$)")
-"""The beginning of a cell that a spreadsheet computes."""
+_FORMULA = frozenset("=+-@\t\r")
+"""The beginnings of a cell that a spreadsheet computes."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
 
@@ -272,7 +272,8 @@ def safe_cells(row: Iterable[object]) -> list[object]:
     OWASP, "CSV Injection".
     """
     return [
-        f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell) else cell for cell in row
+        f"'{cell}" if isinstance(cell, str) and cell[:1] in _FORMULA and cell[1:] and not is_number(cell) else cell
+        for cell in row
     ]
 
 

@@ -26,7 +26,7 @@ from ettrick.sim.engine.ledger import BUCKETS, check_sum
 from ettrick.sim.engine.lives import FailureCounts
 from ettrick.sim.engine.nodes import PLACES, NodeState
 from ettrick.sim.engine.prepared import EngineError
-from ettrick.sim.engine.result import JobResult, Outage, Result
+from ettrick.sim.engine.result import JobResult, Outages, Result
 from ettrick.sim.failures.trace import FailureTrace, draw_trace, first_onsets, hidden_at_start, with_notices
 from ettrick.sim.policies.checkpoint import Periodic
 from ettrick.sim.policies.contracts import Bucket
@@ -353,7 +353,9 @@ class Workspace:
 
     def _log(self, name: str, length: int, room: str) -> None:
         """Let an array be there to be written into."""
-        self.arrays[name] = array = np.empty(length, state.ARRAYS[name])
+        array = self.arrays.get(name)
+        if array is None or len(array) < length:
+            self.arrays[name] = array = np.empty(length, state.ARRAYS[name])
         self.lowered.scalars[f"{name}_at"], self.lowered.scalars[room] = array.ctypes.data, length
 
     def _reset(self, replication: int, trace: FailureTrace | None) -> None:
@@ -481,7 +483,7 @@ class Workspace:
             given_up_for=values["cause"] * (values["given_up"] < math.inf),
         )
 
-    def _outages(self) -> tuple[Outage, ...]:
+    def _outages(self) -> Outages:
         """Return when nodes were down, times after the warm-up; those that are down at the end until then."""
         nodes, end = self.arrays["nodes"], self.arrays["edge"][self.scalars["edges"][0] - 1]
         still = np.flatnonzero(nodes["outages"] * (nodes["place"] != NodeState.WITHHELD))
@@ -493,8 +495,9 @@ class Workspace:
         shift = self.prepared.warmup
         rows = rows[np.lexsort((rows["node"], rows["start"]))]
         rows = rows[rows["end"] >= shift]
-        columns = rows["node"], rows["start"] - shift, rows["end"] - shift, rows["cause"]
-        return tuple(map(Outage._make, zip(*(column.tolist() for column in columns), strict=True)))
+        for name in ("start", "end"):
+            rows[name] -= shift
+        return Outages(rows)
 
     def _restores(self, counts: Column) -> dict[str, int]:
         """Return how often the job has read each store."""

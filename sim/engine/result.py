@@ -18,7 +18,7 @@ import numpy as np
 from ettrick.sim.policies.contracts import JOB_BUCKETS, SCHEDULING, Bucket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
     from typing import TypeVar
 
     from numpy.typing import NDArray
@@ -315,6 +315,27 @@ class Outage(NamedTuple):
     cause: int
 
 
+class Outages:
+    """Stretches of time in which nodes were down, by their beginning, as columns; each member is an `Outage`."""
+
+    def __init__(self, rows: Iterable[tuple[int, float, float, int]] | NDArray[np.void] = ()) -> None:
+        """Take rows, or an array of records of them."""
+        kinds = {"node": np.int64, "start": np.float64, "end": np.float64, "cause": np.int64}
+        table = rows if isinstance(rows, np.ndarray) else np.array([*rows], [*kinds.items()])
+        self.node, self.start, self.end, self.cause = (np.array(table[name]) for name in kinds)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.node)
+
+    def __iter__(self) -> Iterator[Outage]:
+        """Yield one after another."""
+        return map(Outage._make, zip(*(self.__dict__[name].tolist() for name in Outage._fields), strict=True))
+
+
+NO_OUTAGES = Outages()
+
+
 class Attempt(NamedTuple):
     """A job of a stream from when it got its nodes to when it had them no more [s after the warm-up].
 
@@ -534,7 +555,7 @@ class Result:
     down_times: Mapping[int, float] = field(default_factory=dict)
     unit_down_times: Mapping[int, float] = field(default_factory=dict)
     parts: Mapping[str, PartUse] = field(default_factory=dict)
-    outages: tuple[Outage, ...] = ()
+    outages: Outages = NO_OUTAGES
     timeline: Timeline | None = None
     fleet: FleetResult = NO_FLEET
     attempts: tuple[Attempt, ...] = ()

@@ -20,7 +20,7 @@ from ettrick.sim.engine.lives import ExposureClocks
 from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.progress import Power
 from ettrick.sim.engine.repair import Repair
-from ettrick.sim.engine.result import JobResult, Outage, Result
+from ettrick.sim.engine.result import NO_OUTAGES, JobResult, Outages, Result
 from ettrick.sim.policies.contracts import JOB_BUCKETS
 
 if TYPE_CHECKING:
@@ -180,18 +180,18 @@ class Simulation:
             "unnoticed_at_end": self.failures.silent.unnoticed,
         }
 
-    def _outages(self, end: float) -> tuple[Outage, ...]:
+    def _outages(self, end: float) -> Outages:
         """Return when nodes were down, times after the warm-up."""
         log = self.repair.log
         if log is None:
-            return ()
+            return NO_OUTAGES
         still = [(node, start, end, cause) for node, (start, cause) in self.repair.since.items()]
         shift = self.prepared.warmup
-        return tuple(
-            Outage(node, start - shift, stop - shift, cause)
+        return Outages([
+            (node, start - shift, stop - shift, cause)
             for node, start, stop, cause in sorted([*log, *still], key=lambda row: (row[1], row[0]))
             if stop >= shift
-        )
+        ])  # fmt: skip
 
     def _job_result(self, job: Job, end: float) -> JobResult:
         """Close the account of a job and return what became of it."""

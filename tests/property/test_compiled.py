@@ -22,6 +22,7 @@ from ettrick.analysis.results.run import document, plain
 from ettrick.sim import catalog
 from ettrick.sim.compiled import loop, nodes, run, state
 from ettrick.sim.compiled.lowering import uncovered
+from ettrick.sim.engine.result import Outages
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.rng import uniform_one
 from tests import harness
@@ -419,6 +420,8 @@ def _differences(prefix: str, events: Any, compiled: Any) -> Iterator[str]:
 def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray | float):
         return np.array_equal(one, other, equal_nan=True)
+    if isinstance(one, Outages):
+        return [*one] == [*other]
     return bool(one == other)
 
 

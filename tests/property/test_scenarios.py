@@ -156,7 +156,7 @@ def _check_same(first: sim.Result, second: sim.Result) -> None:
     assert first.counts == second.counts
     assert first.events == second.events
     assert first.down_times == second.down_times
-    assert first.outages == second.outages
+    assert [*first.outages] == [*second.outages]
     for one, other in zip(first.jobs, second.jobs, strict=True):
         assert np.array_equal(one.totals, other.totals)
         assert one.interruptions == other.interruptions

@@ -23,7 +23,7 @@ from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import StepSummary
 from ettrick.analysis.results.run import nodes_down
 from ettrick.analysis.statistics.estimates import mean_interval
-from ettrick.sim.engine.result import Outage
+from ettrick.sim.engine.result import NO_OUTAGES, Outages
 from ettrick.sim.units import DAY
 from tests import report_sample
 from tests.cases import cases
@@ -211,8 +211,8 @@ def test_exceedance_by_hand() -> None:
 
 def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> None:
     """Five days with all nodes healthy and one with 4 of 16 down: a sixth of the time binomial with 1 in 4."""
-    outages = tuple(Outage(node, DAY, 2 * DAY, 1) for node in range(4))
-    one = SimpleNamespace(down_times={0: DAY}, outages=())
+    outages = Outages([(node, DAY, 2 * DAY, 1) for node in range(4)])
+    one = SimpleNamespace(down_times={0: DAY}, outages=NO_OUTAGES)
     results: Any = [*4 * [one], SimpleNamespace(down_times={0: DAY, 4: DAY}, outages=outages)]
     found = present(capacity.exceedance_of(results, 16))
     from scipy.stats import binom

@@ -19,7 +19,7 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.results.files import write_file
 from ettrick.analysis.timeline import STEPPING, chrome_trace, encoded
-from ettrick.sim.engine.result import InstantEvent, Milestone, Outage, PhaseSpan, Timeline
+from ettrick.sim.engine.result import InstantEvent, Milestone, Outages, PhaseSpan, Timeline
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases, mistake_lines
@@ -395,7 +395,7 @@ def by_hand() -> tuple[sim.Prepared, sim.Result]:
     )
     # Causes are those of the scenario with failures.
     prepared = dataclasses.replace(prepared, sources=report_sample.prepare().sources)
-    outages = (Outage(5, 100.0, 900.0, 1), Outage(6, -50.0, 300.0, 1), Outage(5, 950.0, 1000.0, 1))
+    outages = Outages([(5, 100.0, 900.0, 1), (6, -50.0, 300.0, 1), (5, 950.0, 1000.0, 1)])
     return prepared, dataclasses.replace(result, timeline=timeline, outages=outages, edges=np.array([0.0, 1000.0]))
 
 

@@ -85,9 +85,9 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
     if len(results) < 5 or count < 2 or not any(result.outages for result in results):
         return None
     width = longest / count
-    outages = np.array([outage[1:3] for result in results for outage in result.outages])
+    start, end = (np.concatenate([getattr(result.outages, name) for result in results]) for name in ("start", "end"))
     edges = width * np.arange(count + 1)
-    down = np.array([np.clip(edge - outages[:, 0], 0, outages[:, 1] - outages[:, 0]).sum() for edge in edges])
+    down = np.array([np.clip(edge - start, 0, end - start).sum() for edge in edges])
     seconds = np.diff([np.minimum(lengths, edge).sum() for edge in edges])
     law = np.zeros(nodes + 1)
     for missing, weight in zip(np.diff(down), seconds, strict=True):

@@ -125,9 +125,9 @@ def _behind_full_job(lab: ScenarioRunner, replications: int) -> FloatArray:
     rows = np.zeros((replications, 101))
     for number, row in enumerate(rows):
         result = sim.run(prepared, number, keeps_log=True)
-        times = np.array([(outage.start, outage.end) for outage in result.outages])
-        moments = np.concatenate((np.clip(times, begin, None).ravel(order="F"), [end]))
-        change = np.repeat([1, -1, 0], [len(times), len(times), 1])
+        times = np.concatenate((result.outages.start, result.outages.end))
+        moments = np.concatenate((np.clip(times, begin, None), [end]))
+        change = np.repeat([1, -1, 0], [len(times) // 2, len(times) // 2, 1])
         order = np.argsort(moments, kind="stable")
         level = np.maximum(np.cumsum(change[order])[:-1], 0)
         row += np.bincount(level, weights=np.diff(moments[order]), minlength=101)[:101]
@@ -266,9 +266,7 @@ def _traced(lab: ScenarioRunner, source: dict[str, Any]) -> Prepared:
 def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
     """Return the statistics of one simulated trace."""
     outages = sim.run(prepared, number, keeps_log=True).outages
-    node = np.array([outage.node for outage in outages], dtype=np.int64)
-    start, end = (np.array([outage[column] for outage in outages]) / DAY for column in (1, 2))
-    faults = Faults(node, start, end, NODES, DAYS)
+    faults = Faults(outages.node, outages.start / DAY, outages.end / DAY, NODES, DAYS)
     return tuple(statistic(faults) for statistic in STATISTICS.values())
 
 
