@@ -198,6 +198,7 @@ class AnsweredQuestion(Generic[_Data]):
     position: int
     rows: CellRows = field(default_factory=CellRows)
     _shown: dict[str, MetricFormat] = field(default_factory=dict, init=False)  # by metric, as it is asked for
+    _people: dict[str, MetricFormat] = field(default_factory=dict, init=False)
 
     @property
     def document(self) -> SweepDocument:
@@ -275,7 +276,10 @@ class AnsweredQuestion(Generic[_Data]):
     def people(self, metric: str = "") -> MetricFormat:
         """Return how a metric is shown in a picture, in the units of its sentences."""
         metric = metric or self.metric
-        return MetricFormat(metric, metric_words(metric).removeprefix("the "), self.form_of(metric))
+        if metric not in self._people:
+            words = metric_words(metric).removeprefix("the ")
+            self._people[metric] = MetricFormat(metric, words, self.form_of(metric))
+        return self._people[metric]
 
     def text(self, estimate: SourcedEstimate | None, metric: str = "") -> str:
         """Return a mean with its interval for a table; empty without one."""

@@ -307,8 +307,12 @@ def _best_words(question: Asked[typed.BestAnswer], index: int) -> tuple[Words, W
 
 def _equal(question: Asked[typed.BestAnswer], group: typed.RankedGroup) -> list[Mapping[str, str]]:
     """Return the settings that differ from the best of a group by less than what matters."""
-    mean = group.order[0].mean
-    return [entry.at for entry in group.order[1:] if question.are_equal(mean, entry.behind_ci95, entry.behind)]
+    return [entry.at for entry in group.order[1:] if _is_equal(question, group, entry)]
+
+
+def _is_equal(question: Asked[typed.BestAnswer], group: typed.RankedGroup, entry: typed.RankedCell) -> bool:
+    """Return whether a setting differs from the best of its group by less than what matters."""
+    return question.are_equal(group.order[0].mean, entry.behind_ci95, entry.behind)
 
 
 def _close(question: Asked[typed.BestAnswer], group: typed.RankedGroup) -> list[Mapping[str, str]]:
@@ -400,12 +404,13 @@ def _rivals_text(question: Asked[typed.BestAnswer], index: int) -> str:
 
 def _standing(question: Asked[typed.BestAnswer], group: typed.RankedGroup, entry: typed.RankedCell) -> str:
     """Return whether a cell is the best of its group, equal to it, too close to call, or behind."""
-    is_first, close = entry is group.order[0], _close(question, group)
-    if not is_first and not entry.behind and not any(entry.behind_ci95 or ()):
+    if entry is group.order[0]:
+        return "too close to call" if _close(question, group) else "the best"
+    if not entry.behind and not any(entry.behind_ci95 or ()):
         return "the same in every run"
-    if entry.at in close or (is_first and close):
-        return "too close to call"
-    return "the best" if is_first else "equal" if entry.at in _equal(question, group) else "behind"
+    if _is_equal(question, group, entry):
+        return "equal"
+    return "too close to call" if entry.at in group.may_be_best else "behind"
 
 
 def _best_picture(question: Asked[typed.BestAnswer]) -> Draw:
