@@ -478,12 +478,11 @@ def compare_document(
     instead_of
         The variant that the others were to be compared with, if it cannot run.
     """
-    first = comparison.ensembles[0].prepared
     scenarios = {name: ensemble.prepared.scenario for name, ensemble in comparison.by_name.items()}
     return CompareDocument(
         format=FORMAT,
         replications=comparison.replications,
-        seed=first.seed,
+        seed=comparison.ensembles[0].prepared.seed,
         precise=comparison.precise,
         first=comparison.names[0],
         instead_of=instead_of,
@@ -537,8 +536,8 @@ def _ranking(comparison: Comparison) -> RankingSummary | None:
 def _times(comparison: Comparison) -> dict[str, TimesSummary]:
     """Return how many times the headline of each other variant the best one has."""
     rows = {name: ensemble.rows.column(comparison.headline) for name, ensemble in comparison.by_name.items()}
-    found = {name: quotient(rows[comparison.order[0]], rows[name]) for name in comparison.order[1:]}
-    return {name: TimesSummary(mean=times[0], ci95=times[1]) for name, times in found.items() if times is not None}
+    times = {name: quotient(rows[comparison.order[0]], rows[name]) for name in comparison.order[1:]}
+    return {name: TimesSummary(mean=row[0], ci95=row[1]) for name, row in times.items() if row is not None}
 
 
 def _what_is_equal(comparison: Comparison) -> AtEqual | None:

@@ -31,7 +31,10 @@ CHARTS: dict[type, Callable[[Any], Figure]] = {
 """The drawing function of each kind of picture, by the type of its data."""
 
 
-def draw(chart: Any, width: float = WIDTH) -> Figure:
-    """Return the picture of plain data, whose type is one of `CHARTS`; of clusters the width is what they need."""
-    with style(width):
+def draw(chart: Any, width: float = WIDTH, height: float = 0.0) -> Figure:
+    """Return the picture of plain data, whose type is one of `CHARTS`; of clusters the width is what they need.
+
+    With a height axes are lower, where that makes room for the picture.
+    """
+    with style(width, height):
         return CHARTS[type(chart)](chart)

@@ -28,6 +28,7 @@ from ettrick.analysis.page.charts.sheet import (
     cut,
     extent,
     hue,
+    low,
     numbers_in,
     open_message,
     open_sheet,
@@ -207,7 +208,7 @@ def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
     end = ends[0][1]
     note = f"{_on_bands(chart, ends[1])} {note}".strip()
     x = _at_the_data(chart, ends[0])
-    plane = _open_plane(chart.title, x, chart.y, ends, height=3.2, note=note, key=_key_of(chart, end))
+    plane = _open_plane(chart.title, x, chart.y, ends, height=low(3.2), note=note, key=_key_of(chart, end))
     for index, ((value, _), dashes) in enumerate(_references(chart)):
         draw_line = plane.axes.axhline if index < len(chart.levels) else plane.axes.axvline
         draw_line(value, color=INK, linewidth=1.0, linestyle=dashes)

@@ -83,14 +83,25 @@ def sized(inches: float) -> float:
     return inches * width / WIDTH
 
 
+def low(inches: float) -> float:
+    """Return the height of axes with what is above and below them in a picture that may be lower [in]."""
+    import matplotlib as mpl
+
+    height: float = mpl.rcParams["figure.figsize"][1]
+    return min(inches, height - _ABOVE)
+
+
+_ABOVE = 1.35  # room for a note, a key, labels and titles of axes [in]
+
+
 @contextlib.contextmanager
-def style(width: float = WIDTH) -> Iterator[None]:
-    """Set the one style of all pictures: plain type on white, so wide [in], and the same bytes from the same data."""
+def style(width: float = WIDTH, height: float = 0.0) -> Iterator[None]:
+    """Set the one style of all pictures: plain type on white, so wide and high [in]; same bytes from the same data."""
     import matplotlib as mpl
 
     settings: Any = {
         "figure.facecolor": "white",
-        "figure.figsize": (width, width),
+        "figure.figsize": (width, height or width),
         "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"],
         "font.size": 9.0,
@@ -109,8 +120,8 @@ def style(width: float = WIDTH) -> Iterator[None]:
         yield
 
 
-def render(figure: Figure, suffix: str) -> bytes:
-    """Return a picture as the content of a file: the same bytes each time."""
+def render(figure: Figure, suffix: str, dpi: float | None = None) -> bytes:
+    """Return a picture as the content of a file, with so many pixels in an inch: the same bytes each time."""
     without_dates: dict[str, dict[str, Any]] = {
         ".svg": {"Date": None, "Creator": "Ettrick"},
         ".png": {"Software": "Ettrick"},
@@ -118,7 +129,7 @@ def render(figure: Figure, suffix: str) -> bytes:
     }
     content = io.BytesIO()
     with style():
-        figure.savefig(content, format=suffix.removeprefix("."), metadata=without_dates[suffix])
+        figure.savefig(content, format=suffix.removeprefix("."), metadata=without_dates[suffix], dpi=dpi)
     return content.getvalue().translate(None, CONTROLS) if suffix == ".svg" else content.getvalue()
 
 

@@ -15,7 +15,7 @@ from ettrick.analysis.page.formats.markdown import figure_table
 from ettrick.analysis.page.model import Figure, Number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
     from markupsafe import Markup
@@ -168,23 +168,18 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")  # where no line may end
 def write(report: Report) -> bytes:
     """Return the content of the file."""
     terms = dict(report.first_screen.glossary)
-    first: list[Inline] = []
-    if report.first_screen.picture is not None:
-        chart = report.first_screen.picture.chart
-        first = [inline_svg(chart, "first"), inline_svg(chart, "narrow", NARROW)]
-        if first[1].width >= first[0].width:  # what has a width of its own is the same on any screen
-            first.pop()
+    first = [] if report.first_screen.picture is None else _forms(report.first_screen.picture.chart, "first")
     drawn = _drawn(report)
-    colors = {color for picture in (*first, *drawn.values()) for color in picture.colors}
+    colors = {color for forms in (first, *drawn.values()) for form in forms for color in form.colors}
     page = _rendered(
         "page.html",
         ("page.js", *(_EXPLORER if report.explorer is not None else ())),
         {"glossed": lambda words: _markup(words, terms)},
         report=report,
         first_screen=report.first_screen,
-        first=_safe("".join(picture.markup for picture in first)),
+        first=_markup_of(first),
         is_low=bool(first) and first[0].height < _LOW * first[0].width,
-        pictures={key: _safe(picture.markup) for key, picture in drawn.items()},
+        pictures={key: _markup_of(forms) for key, forms in drawn.items()},
         paints=paints(colors),
         data=None if report.explorer is None else _safe(_script_json(report.explorer)),
         numbers=list(_numbers(report.first_screen)),
@@ -224,7 +219,17 @@ def _rendered(
     )
 
 
-def _drawn(report: Report) -> dict[str, Inline]:
+def _forms(chart: Any, name: str) -> list[Inline]:
+    """Return a picture, and its form for the screen of a phone, unless it has a width of its own on any screen."""
+    wide, narrow = inline_svg(chart, name), inline_svg(chart, f"{name}-narrow", NARROW)
+    return [wide] if narrow.width >= wide.width else [wide, narrow]
+
+
+def _markup_of(forms: Sequence[Inline]) -> Markup:
+    return _safe("".join(form.markup for form in forms))
+
+
+def _drawn(report: Report) -> dict[str, list[Inline]]:
     """Return the pictures of all sections by their keys, each with ids of its own; none repeats a heading."""
     charts = {
         item.key: item.chart._replace(title="") if getattr(item.chart, "title", "") == section.title else item.chart
@@ -232,7 +237,7 @@ def _drawn(report: Report) -> dict[str, Inline]:
         for item in section.items
         if isinstance(item, Figure)
     }
-    return {key: inline_svg(chart, f"v{number}") for number, (key, chart) in enumerate(charts.items())}
+    return {key: _forms(chart, f"v{number}") for number, (key, chart) in enumerate(charts.items())}
 
 
 def _part(name: str) -> str:

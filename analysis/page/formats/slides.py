@@ -1,6 +1,7 @@
-"""A few slides with one message each: the answer, the first pictures of the report, and what the answer rests on.
+"""A few slides with one message and one picture each: the answer, and the first pictures of the report.
 
-The pictures are those of the page. Each has its alternative text, and its table is in the notes of the slide.
+The pictures are those of the page. Each has its alternative text; its table, its caption and what the answer rests on
+are in the notes of the slide.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ettrick.analysis.page.charts import draw, render
-from ettrick.analysis.page.charts.sheet import BLUE, INK, TEXT, wrapped
+from ettrick.analysis.page.charts.sheet import INK, TEXT, wrapped
 from ettrick.analysis.page.formats.markdown import figure_table
+from ettrick.analysis.page.formats.terminal import KEPT
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import ReportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ettrick.analysis.page.model import Figure, Report, Words
+    from ettrick.analysis.page.model import Figure, FirstScreen, Report, Words
 
 _MAX_PICTURES = 3
+MOST_WORDS, LEAST = 20, 18  # words on a slide at most, and the least size of its type [pt]
 
 # Pictures that bear most on what was asked, the first ones first; others follow in the order of the report.
 _BEST = ("comparison", "bridge", "heat-map-1", "tornado", "optimum-front", "where-the-time-goes", "losses")
@@ -43,45 +46,57 @@ def write(report: Report) -> bytes:
     """
     report = cast("Report", legible(report))
     deck = Deck.empty(report.title)
-    _add_answer(deck, report)
-    first = report.first_screen.picture
+    first_screen = report.first_screen
+    first, answer = first_screen.picture, plain(first_screen.answer) or report.title
+    title = message(answer, *([] if first is None else [first.title]))
+    slide = deck.slide(title, _notes(_in_full(first_screen), [] if first is None else _about(first), report.footer))
+    if first is not None:
+        deck.picture(slide, first)
     pictures = [picture for key, picture in report.pictures.items() if first is None or key != first.key]
     pictures.sort(key=lambda picture: _BEST.index(picture.key) if picture.key in _BEST else len(_BEST))
     for picture in pictures[: _MAX_PICTURES - (first is not None)]:
-        deck.picture(deck.slide(picture.title, _notes(_about(picture), report.footer)), BODY, picture)
-    _add_basis(deck, report)
+        deck.picture(deck.slide(message(picture.title), _notes(_about(picture), report.footer)), picture)
     return deck.content()
 
 
-def _add_answer(deck: Deck, report: Report) -> None:
-    """Add the first slide: the question small, the answer large, its picture, and how sure it is."""
-    first_screen = report.first_screen
-    picture, doubt = first_screen.picture, plain(first_screen.doubt)
-    answer = plain(first_screen.answer) or report.title
-    about = [] if picture is None else _about(picture)
-    sources = [_SOURCES, *_sources([first_screen.answer, first_screen.doubt])]
-    title = SlideBox(BODY.left, 0.8, BODY.width, 1.35 if picture is not None else 3.0)
-    slide = deck.slide(answer, _notes(sources, about, report.footer), title, (18, 32))
-    deck.text(slide, SlideBox(BODY.left, 0.3, BODY.width, 0.45), (first_screen.question,), (12, 16), color=_SOFT)
-    if picture is None:
-        deck.text(slide, SlideBox(BODY.left, 4.2, BODY.width, 2.0), (doubt,), (14, 20))
-    else:
-        box = SlideBox(BODY.left, 2.25, BODY.width, 6.95 - 2.25)
-        deck.picture(slide, box, picture, doubt)
+# What a slide says in fewer words.
+_BRIEFLY = (("the useful share of the time (ETTR)", "ETTR"), ("useful share of the time (ETTR)", "ETTR"),
+            ("percentage points", "points"))  # fmt: skip
+_OPEN = ("too close", "equal")  # what a message must not leave out
 
 
-def _add_basis(deck: Deck, report: Report) -> None:
-    """Add the last slide: what drives the answer, and what is assumed or not covered."""
-    first_screen = report.first_screen
-    sources = [_SOURCES, *_sources([*first_screen.drivers, *first_screen.not_covered])]
-    slide = deck.slide("What drives this answer, and what it rests on", _notes(sources, report.footer))
-    half = (BODY.width - 0.6) / 2
-    columns = (("What drives it", first_screen.drivers), ("Assumed, or not covered", first_screen.not_covered))
-    for index, (head, texts) in enumerate(columns):
-        left = BODY.left + index * (half + 0.6)
-        deck.text(slide, SlideBox(left, BODY.top, half, 0.4), (head,), (16, 16), color=BLUE)
-        points = tuple(f"• {plain(words)}" for words in texts)
-        deck.text(slide, SlideBox(left, BODY.top + 0.5, half, BODY.height - 0.5), points, (12, 20))
+def message(*texts: str) -> str:
+    """Return the first text that a slide has room for, whole or up to its first semicolon; else the start of the last.
+
+    Numbers stay with their units and intervals. What is too close to call, or equal, is not left out.
+    """
+    for text in texts:
+        for long, short in _BRIEFLY:
+            text = text.replace(long, short).replace(long.capitalize(), short)
+        start, _, rest = text.partition("; ")
+        for part in (text, start) if not any(word in rest for word in _OPEN) else (text,):
+            if len(part.split()) <= MOST_WORDS:
+                return _unbroken(part)
+    parts = re.split(r"(?<=[,;:]) ", re.sub(r" \((?![\d−+])[^()]*\)", "", text))  # intervals stay
+    count = sum(len(" ".join(parts[: place + 1]).split()) <= MOST_WORDS for place in range(len(parts)))
+    return _unbroken(" ".join(parts[:count]).rstrip(",;:")) if count else " ".join(text.split()[:MOST_WORDS]) + " …"
+
+
+def _unbroken(text: str) -> str:
+    """Return a text whose numbers stay in one line with their units and intervals."""
+    text = re.sub(r"\([^()]{,30}\)", lambda match: match[0].replace(" ", KEPT), text)
+    return re.sub(r"(?<=\d) (?=[%(A-Za-z])", KEPT, text)
+
+
+def _in_full(first_screen: FirstScreen) -> list[str]:
+    """Return all that the first screen says, and where its numbers are from."""
+    lists = (("What drives it:", first_screen.drivers), ("Assumed, or not covered:", first_screen.not_covered))
+    lines = [first_screen.question, plain(first_screen.answer), plain(first_screen.doubt)]
+    for head, texts in lists:
+        lines += [head, *(f"• {plain(words)}" for words in texts)] if texts else []
+    words = (first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered)
+    sources = _sources(words)
+    return [*lines, *([_SOURCES, *sources] if sources else [])]
 
 
 def _sources(texts: Iterable[Words]) -> list[str]:
@@ -95,12 +110,11 @@ def _about(picture: Figure) -> list[str]:
     table = figure_table(picture)
     lines = [] if table is None else [[column.head for column in table.columns], *table.rows[:_MAX_LINES]]
     command = f"The picture is '{picture.key}' of the report: ettrick plot DIR {picture.key} -o FILE."
-    return [picture.alt, *(" | ".join(line) for line in lines), command]
+    return [picture.title, picture.alt, picture.caption, *(" | ".join(line) for line in lines), command]
 
 
 def _notes(*parts: Sequence[str]) -> str:
-    """Return lines as one text; a heading with nothing below it is left out."""
-    return "\n".join(line for part in parts if list(part) != [_SOURCES] for line in part if line)
+    return "\n".join(line for part in parts for line in part if line)
 
 
 # ----------------------------------------
@@ -119,11 +133,9 @@ class SlideBox(NamedTuple):
 _WIDTH, _HEIGHT = 13.333, 7.5
 _MARGIN = 0.6
 _TITLE = SlideBox(_MARGIN, 0.4, _WIDTH - 2 * _MARGIN, 1.1)
-_FOOT = SlideBox(_MARGIN, 7.02, _WIDTH - 2 * _MARGIN, 0.3)
-BODY = SlideBox(_MARGIN, 1.65, _WIDTH - 2 * _MARGIN, 5.25)  # what is left to a slide below its title
-_CAPTION = 0.6  # height of what to know to read a picture [in]
+BODY = SlideBox(_MARGIN, 1.6, _WIDTH - 2 * _MARGIN, 5.6)  # what is left to a slide below its title
+_DPI = 350.0  # pixels of an inch of a picture, which is twice as large on a slide
 _TITLE_ONLY = 5  # the layout of a slide that has a title and nothing else, in the template of python-pptx
-_SOFT = "#595c60"  # colour of what is read second
 _DATES = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _DAY = b"1980-01-01T00:00:00Z"
@@ -158,49 +170,34 @@ class Deck:
         properties.title, properties.author, properties.last_modified_by = title[:255], "Ettrick", "Ettrick"
         return cls(title, presentation)
 
-    def slide(self, title: str, notes: str, box: SlideBox = _TITLE, sizes: tuple[int, int] = (16, 28)) -> Any:
-        """Return a new slide with its message, its notes and its foot."""
+    def slide(self, title: str, notes: str) -> Any:
+        """Return a new slide with its message and its notes."""
         from pptx.enum.text import MSO_ANCHOR
 
         slide = self.presentation.slides.add_slide(self.presentation.slide_layouts[_TITLE_ONLY])
         shape = slide.shapes.title
-        _place(shape, box)
-        _write(shape.text_frame, (title,), box, sizes, color=INK, is_bold=True)
+        _place(shape, _TITLE)
+        _write(shape.text_frame, title, _TITLE, (LEAST, 32))
         shape.text_frame.vertical_anchor = MSO_ANCHOR.MIDDLE
         slide.notes_slide.notes_text_frame.text = notes
-        number = len(self.presentation.slides)
-        self.text(slide, _FOOT, (f"{self.title} · {number}",), (9, 10), color=_SOFT)
         return slide
 
-    def text(
-        self, slide: Any, box: SlideBox, paragraphs: tuple[str, ...], sizes: tuple[int, int], *, color: str = INK
-    ) -> None:
-        """Add a box of text, as large as it may be; none where there is no text."""
-        if not any(paragraphs):
-            return
-        shape = slide.shapes.add_textbox(0, 0, 0, 0)
-        _place(shape, box)
-        _write(shape.text_frame, tuple(text for text in paragraphs if text), box, sizes, color=color)
+    def picture(self, slide: Any, picture: Figure) -> None:
+        """Add a picture as large as the slide holds, in its middle; its title and its caption are left out.
 
-    def picture(self, slide: Any, box: SlideBox, picture: Figure, caption: str = "") -> None:
-        """Add a picture as large as the box holds, in its middle, and below it its caption, or another one.
-
-        Its title is left to the slide.
+        It is drawn as wide and as high as type of its size is large enough on the slide, where it can be.
         """
         from pptx.util import Inches
 
-        caption = caption or picture.caption
-        height = box.height - (_CAPTION + 0.1 if caption else 0.0)
-        chart = picture.chart
-        figure = draw(chart._replace(title="") if getattr(chart, "title", "") else chart)
+        chart, box = picture.chart, BODY
+        untitled = chart._replace(title="") if getattr(chart, "title", "") else chart
+        figure = draw(untitled, box.width * TEXT / LEAST, box.height * TEXT / LEAST)
         across, up = figure.get_size_inches()
-        scale = min(box.width / across, height / up)
+        scale = min(box.width / across, box.height / up)
         sides = (box.left + (box.width - scale * across) / 2, box.top, scale * across, scale * up)
-        shape = slide.shapes.add_picture(io.BytesIO(render(figure, ".png")), *(Inches(side) for side in sides))
+        shape = slide.shapes.add_picture(io.BytesIO(render(figure, ".png", _DPI)), *(Inches(side) for side in sides))
         shape.name = picture.key
         shape._element.nvPicPr.cNvPr.set("descr", picture.alt)
-        below = SlideBox(box.left, box.top + box.height - _CAPTION, box.width, _CAPTION)
-        self.text(slide, below, (caption,), (12, 16), color=_SOFT)
 
     def content(self) -> bytes:
         """Return the file: the same bytes from the same slides, whenever they are made."""
@@ -215,23 +212,19 @@ def _place(shape: Any, box: SlideBox) -> None:
     shape.left, shape.top, shape.width, shape.height = (Inches(value) for value in box)
 
 
-def _write(
-    frame: Any, paragraphs: tuple[str, ...], box: SlideBox, sizes: tuple[int, int], *, color: str, is_bold: bool = False
-) -> None:
+def _write(frame: Any, text: str, box: SlideBox, sizes: tuple[int, int]) -> None:
     from pptx.enum.text import MSO_AUTO_SIZE, PP_ALIGN
     from pptx.util import Pt
 
     frame.word_wrap = True
     frame.auto_size = MSO_AUTO_SIZE.NONE
     frame.margin_left = frame.margin_right = frame.margin_top = frame.margin_bottom = 0
-    text = fitted(paragraphs, box.width, box.height, sizes)
-    for index, line in enumerate(text.paragraphs):
-        paragraph = frame.paragraphs[0] if index == 0 else frame.add_paragraph()
-        paragraph.alignment = PP_ALIGN.LEFT
-        paragraph.space_after = Pt(0.4 * text.size)
-        run = paragraph.add_run()
-        run.text = line
-        run.font.size, run.font.bold, run.font.color.rgb = Pt(text.size), is_bold, color_of(color)
+    (line,), size = fitted((text,), box.width, box.height, sizes)
+    paragraph = frame.paragraphs[0]
+    paragraph.alignment = PP_ALIGN.LEFT
+    run = paragraph.add_run()
+    run.text = line
+    run.font.size, run.font.bold, run.font.color.rgb = Pt(size), True, color_of(INK)
 
 
 def _without_dates(content: bytes) -> bytes:

@@ -19,6 +19,8 @@
   // Paper cannot be unfolded.
   let folded = [];
   addEventListener("beforeprint", () => {
+    const printed = document.getElementById("printed");
+    if (printed) printed.textContent = `, printed on ${new Date().toISOString().slice(0, 10)}`;
     folded = [...document.querySelectorAll("details:not([open])")];
     for (const part of folded) part.open = true;
   });
