@@ -357,12 +357,15 @@ def _together(name: str, shares: Sequence[Ratio], days: float) -> Ratio:
 
 
 def time_shares(result: Result) -> dict[str, Ratio]:
-    """Return the share of the jobs' requested GPU-time in each bucket, as metrics ``time_shares.<bucket>``."""
+    """Return the share of the jobs' requested GPU-time in each bucket, as metrics ``time_shares.<bucket>``.
+
+    Of a block of replications amounts and bases are columns.
+    """
     of_streams = result.fleet.buckets
     requested = sum(job.requested for job in result.jobs) + float(of_streams.sum())
     spent = sum((job.buckets for job in result.jobs), np.zeros(len(JOB_BUCKETS))) + of_streams
     return {
-        f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.tolist(), strict=True)
+        f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.T, strict=True)
     }
 
 

@@ -98,9 +98,22 @@ class ControlVariates:
 
     def of(self, result: Result) -> tuple[float, ...] | None:
         """Return the four numbers of a replication, or columns; ``None`` where jobs waited for nodes, or might have."""
-        waited = self._is_rigid and any(np.any(job.buckets.T[Bucket.STARVED] > 0) for job in result.jobs)
-        if waited or not self._is_known:
-            return None
+        return None if not self._is_known or np.any(self._waited(result)) else self._numbers(result)
+
+    def rows(self, result: Result) -> list[list[float] | None]:
+        """Return the four numbers of each replication of a result, ``None`` as `of` has it."""
+        if not self._is_known:
+            return [None] * np.size(result.owned)
+        columns = np.broadcast_arrays(result.owned, self._waited(result), *self._numbers(result))
+        rows = zip(*(np.ravel(column).tolist() for column in columns), strict=True)
+        return [None if waited else [*map(float, numbers)] for _, waited, *numbers in rows]
+
+    def _waited(self, result: Result) -> Any:
+        """Return whether jobs that cannot do with fewer nodes waited for some, in each replication."""
+        starved: Any = sum(job.buckets.T[Bucket.STARVED] > 0 for job in result.jobs)
+        return self._is_rigid & (starved > 0)
+
+    def _numbers(self, result: Result) -> tuple[float, ...]:
         count = time = simple = every = 0.0
         for job in result.jobs:
             exposure = np.where(

@@ -110,14 +110,19 @@ class MetricTable(_Rows[Mapping[str, Ratio]]):
 
     def _widen(self, names: Iterable[str]) -> None:
         """Let a row have further metrics: nothing so far."""
-        before = self._table()
+        before = self.numbers()
         for name in names:
             self._places.setdefault(name, len(self._places))
         after = np.zeros((self._count, len(self._places), _WIDTH))
         after[:, : before.shape[1]] = before
         self._numbers = array("d", after.tobytes())
 
-    def _table(self) -> npt.NDArray[np.float64]:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics, in the order in which they came."""
+        return tuple(self._places)
+
+    def numbers(self) -> npt.NDArray[np.float64]:
         """Return the numbers, shape (replications, metrics, 3)."""
         return np.array(self._numbers).reshape(self._count, len(self._places), _WIDTH)
 

@@ -15,17 +15,20 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
+
 from ettrick import sim
 from ettrick.analysis.metrics import is_exact
-from ettrick.analysis.ratios import ratios, time_shares
+from ettrick.analysis.ratios import ReplicationMetrics, time_shares
 from ettrick.analysis.statistics.differences import ControlVariates
+from ettrick.analysis.statistics.rows import MetricTable
 from ettrick.analysis.study.inputs import Inputs, names_files
 from ettrick.sim import cache, plugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ettrick.sim import Prepared, Ratio
+    from ettrick.sim import Prepared, Result
 
 RESULTS = ("ok", "infeasible")
 """Statuses of tasks that need not be simulated again."""
@@ -229,6 +232,17 @@ class _Desk:
             self.last = changes, sim.with_engine(sim.prepare(self.template.scenario(overrides)), replications)
         return self.last[1]
 
+    def results(self, prepared: Prepared, replications: range) -> Iterable[Result]:
+        """Return what comes of replications, those of machine code as columns."""
+        if prepared.engine == "compiled":
+            return sim.run_block(prepared, replications)
+        # Machine code draws faster than failures are looked up; events do not.
+        # Whoever asked for the task has looked at how much work all of them are.
+        return (
+            sim.run(prepared, replication, self.shared.trace(prepared, replication), most_events=math.inf)
+            for replication in replications
+        )
+
 
 @functools.lru_cache(maxsize=2)
 def _desk(packed: bytes, _digest: str) -> _Desk:
@@ -241,40 +255,40 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
     desk = _desk(context.packed, context.digest)
     prepared = desk.prepared(task.overrides, max(context.replications, task.replications))
     variates = ControlVariates(prepared)
-    metrics = []
-    notes: dict[str, Any] = {"controls": [], "censored": [], "never_started": []}
-    for replication in range(task.first, task.first + task.replications):
-        # Machine code draws faster than failures are looked up.
-        failures = desk.shared.trace(prepared, replication) if prepared.engine == "events" else None
-        # Whoever asked for the task has looked at how much work all of them are.
-        result = sim.run(prepared, replication, failures, most_events=math.inf)
-        metrics.append(ratios(prepared, result) | time_shares(result))
-        controls = variates.of(result)
-        notes["controls"].append(controls and [_number(number, "controls", replication) for number in controls])
-        notes["censored"].append(sum(job.censored for job in result.jobs))
-        notes["never_started"].append(sum(math.isnan(job.start) and job.arrival < job.end for job in result.jobs))
-    rows = _columns(metrics, task.first)
-    if task.first == 0:
-        notes |= _notes_of_point(prepared, rows)
-    return rows, notes
+    table = MetricTable()
+    notes: dict[str, list[Any]] = {"controls": [], "censored": [], "never_started": []}
+    for result in desk.results(prepared, range(task.first, task.first + task.replications)):
+        table.append(ReplicationMetrics(prepared, result).metrics() | time_shares(result))
+        notes["controls"] += variates.rows(result)
+        notes["censored"] += _jobs_with([job.censored for job in result.jobs], result)
+        waiting = [np.isnan(job.start) & (job.arrival < job.end) for job in result.jobs]
+        notes["never_started"] += _jobs_with(waiting, result)
+    for replication, controls in enumerate(notes["controls"], task.first):
+        for number in controls or ():
+            _number(number, "controls", replication)
+    rows = _columns(table, task.first)
+    return rows, notes | (_notes_of_point(prepared, rows) if task.first == 0 else {})
 
 
-def _columns(metrics: Sequence[dict[str, Ratio]], first: int) -> dict[str, list[list[float | None]]]:
+def _jobs_with(holds: Sequence[Any], result: Result) -> list[int]:
+    """Return of how many jobs something holds, in each replication of a result."""
+    counts: list[int] = np.ravel(sum(holds, np.zeros(np.shape(result.owned), np.int64))).tolist()
+    return counts
+
+
+def _columns(table: MetricTable, first: int) -> dict[str, list[list[float | None]]]:
     """Return amounts and bases of metrics, and doubts where there are any, with a row for each replication."""
+    numbers = table.numbers()
+    is_infinite = np.isposinf(numbers)
+    # What was censored is infinite.
+    is_infinite[..., 1:] = False
+    for replication, metric, part in np.argwhere(~(np.isfinite(numbers) | is_infinite))[:1].tolist():
+        what = ("", "the base of ", "the doubt of ")[part] + table.names[metric]
+        _number(numbers[replication, metric, part], what, first + replication)
     rows: dict[str, list[list[float | None]]] = {}
-    # Sizes of jobs may be missing in some replications: they have nothing there.
-    missing = sim.Ratio(0.0, 0.0)
-    for name in dict.fromkeys(itertools.chain.from_iterable(metrics)):
-        columns = list(zip(*(ratios.get(name, missing) for ratios in metrics), strict=True))
-        for what, column in zip((name, f"the base of {name}", f"the doubt of {name}"), columns, strict=True):
-            if not all(map(math.isfinite, column)):
-                for replication, number in enumerate(column, first):
-                    if what != name or number != math.inf:
-                        _number(number, what, replication)
-        amounts, bases, doubts = (list(map(float, column)) for column in columns)
-        # What was censored is infinite.
-        rows[name] = [[None if amount == math.inf else amount for amount in amounts], [*bases]]
-        rows[name] += [[*doubts]] if any(doubts) else []
+    for name, (amounts, bases, doubts) in zip(table.names, numbers.transpose(1, 2, 0).tolist(), strict=True):
+        rows[name] = [[None if amount == math.inf else amount for amount in amounts], bases]
+        rows[name] += [doubts] if any(doubts) else []
     return rows
 
 
