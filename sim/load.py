@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,7 +26,7 @@ from ettrick.sim.policies.checkpoint import CHECKPOINTS
 from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.policies.recovery import RECOVERIES
 from ettrick.sim.policies.repair import LEMONS, REPAIRS
-from ettrick.sim.prepare.placement import sized
+from ettrick.sim.prepare.placement import LruCache, sized
 from ettrick.sim.prepare.prepare import check
 from ettrick.sim.prepare.step import DoesNotFitError
 from ettrick.sim.scenario.fields import PathError, is_of_files
@@ -268,7 +268,7 @@ def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True) -
     """Return the scenario, examined, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
-        scenario = Scenario.model_validate(data)
+        scenario = _of_known_parts(data)
     except ValidationError as error:
         lines = complaints.complaints(Scenario, document, data, error)
         of_files = any(is_of_files(item["ctx"]["error"]) for item in error.errors() if "error" in item.get("ctx", {}))
@@ -285,6 +285,31 @@ def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True) -
         is_answer = isinstance(error, DoesNotFitError)
         cannot_run = not error.is_of_files and not catalog.is_unknown(error.rule)
         raise ScenarioError(lines, is_answer=is_answer, is_of_files=error.is_of_files, cannot_run=cannot_run) from None
+    return scenario
+
+
+_PARTS: LruCache[Any] = LruCache(64)
+"""Parts of the scenarios that were read last, by key and content."""
+
+
+def _of_known_parts(data: Table) -> Scenario:
+    """Return the scenario that data describe, with the parts of earlier ones that say the same.
+
+    Points of a study differ in a few parts; all that was worked out from another one is at hand then. What files say
+    may change.
+    """
+    of_files = {path[0] for path in yamlfile.readers(data) if {*yamlfile.FILE_KEYS} & {*value_at(data, path, ())}}
+    keys = {name: (name, repr(part)) for name, part in data.items() if isinstance(part, dict | list) and part}
+    if not data.get("jobs"):  # it is completed with parts that are no models yet
+        keys.clear()
+    shared = {name: _PARTS.known(key) for name, key in keys.items() if name not in of_files}
+    try:
+        scenario = Scenario.model_validate(data | {name: part for name, part in shared.items() if part is not None})
+    except ValidationError:
+        scenario = Scenario.model_validate(data)  # for complaints, which quote what is written
+    for name in shared:
+        part = getattr(scenario, name)
+        _PARTS.keep(keys[name], [*part] if isinstance(part, tuple) else part)
     return scenario
 
 

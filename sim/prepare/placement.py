@@ -64,11 +64,20 @@ class LruCache(Generic[_Value]):
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made if it is not there."""
         if key not in self._known:
-            self._known[key] = make()
-            if len(self._known) > self.most:
-                self._known.popitem(last=False)
+            self.keep(key, make())
         self._known.move_to_end(key)
         return self._known[key]
+
+    def known(self, key: Hashable) -> _Value | None:
+        """Return the value of a key, if it is there."""
+        return self._known.get(key)
+
+    def keep(self, key: Hashable, value: _Value) -> None:
+        """Keep the value of a key, as the one that was asked for last."""
+        self._known[key] = value
+        self._known.move_to_end(key)
+        if len(self._known) > self.most:
+            self._known.popitem(last=False)
 
     def clear(self) -> None:
         """Forget all."""
