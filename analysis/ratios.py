@@ -364,9 +364,7 @@ def time_shares(result: Result) -> dict[str, Ratio]:
     of_streams = result.fleet.buckets
     requested = sum(job.requested for job in result.jobs) + float(of_streams.sum())
     spent = sum((job.buckets for job in result.jobs), np.zeros(len(JOB_BUCKETS))) + of_streams
-    return {
-        f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.T, strict=True)
-    }
+    return {f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.T, strict=True)}
 
 
 # Targets: what is promised of a service or a job in each window of time, how often that is missed, what it costs.

@@ -281,7 +281,7 @@ class ClusterSpec(Model):
             parts.append(f"scale-up domains of {self.scale_up.gpus}, swapped by trays")
         return f"cluster: {' and '.join(parts)} follow from the accelerator ({chip.title})" if parts else ""
 
-    @property
+    @cached_property
     def all_pools(self) -> tuple[HostPool, ...]:
         """The kinds of hosts, one if they are all alike."""
         if self.pools:

@@ -3,6 +3,7 @@
 # Annotations are not postponed: pydantic would compile each at the start.
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -251,7 +252,7 @@ class FailureSource:
         """Rate at which it makes the processes of a job of a stream fail [1/s]."""
         return 1 / self.law.mean_value if self.law is not None and self.of_processes else 0.0
 
-    @property
+    @cached_property
     def rate(self) -> float:
         """Rate of all units together [1/s], of failures that a repair left behind too; of a log, rows over its span."""
         if self.recorded is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.sim import catalog
 from ettrick.sim.cluster import FABRIC_PARTS, FatTree
@@ -51,13 +51,26 @@ _NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
 def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureSource], int]:
     """Return the runtime sources with all their laws, and how many overlapping intervals of logs were joined.
 
-    `counts` are the units of each part of the cluster.
+    `counts` are the units of each part of the cluster. Scenarios share those that follow from the same parts.
 
     Raises
     ------
     PathError
         At the first mistake.
     """
+    names = ("cluster", "repair", "recovery", "detection", "health", "initial", "warmup", "horizon")
+    read = [*(getattr(scenario, name) for name in names), *scenario.jobs, None, *scenario.failures]
+    key = tuple(part if isinstance(part, str | float | None) else id(part) for part in read)
+    # What is kept holds all that its key names.
+    sources, merged, _ = _SOURCES.get(key, lambda: (*_all_sources(scenario, counts), read))
+    return [*sources], merged
+
+
+_SOURCES: LruCache[tuple[list[FailureSource], int, list[Any]]] = LruCache(16)
+
+
+def _all_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureSource], int]:
+    """Return what `build_sources` does, made anew."""
     repair, cluster = repair_of(scenario), scenario.cluster
     sources, origins, merged = _build(scenario, counts)
     sources = _thin([_with_cables(source, cluster) for source in sources], origins)

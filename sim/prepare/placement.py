@@ -88,6 +88,8 @@ _TOPOLOGIES: LruCache[Topology] = LruCache(4)
 
 _PLACEMENTS: LruCache[Placement] = LruCache(64)
 
+_SITES: LruCache[EmptyCluster] = LruCache(4)
+
 
 def topology_of(cluster: ClusterSpec) -> Topology:
     """Return the topology of a cluster; those asked for last are kept."""
@@ -410,7 +412,7 @@ class EmptyCluster:
     units
         What jobs use as wholes, if anything.
     spares, pack
-        Hot spares [-], which are spread over the domains that jobs are packed into, if they are.
+        Hot spares [-], which are spread over the domains that jobs are packed into, if they are; else they may be 0.
     seats
         By kind (``jobs``, ``services``) and index: the nodes that a job or service may use (those of its partition),
         and how many of these others take before it.
@@ -425,9 +427,12 @@ class EmptyCluster:
 
     @classmethod
     def of(cls, scenario: Scenario, counts: Mapping[str, int], units: AllocationUnits | None) -> EmptyCluster:
-        """Return the site of a scenario."""
-        seats = _seats_in_order(scenario, counts) if scenario.cluster.pools else {}
-        return cls(scenario.cluster, counts, units, scenario.spares.hot, scenario.scheduler.pack, seats)
+        """Return the site of a scenario; points of a study share that of nodes which are alike and used one by one."""
+        cluster, pack = scenario.cluster, scenario.scheduler.pack
+        if cluster.pools or units is not None or pack is not None or hasattr(cluster.fabric, "file"):
+            seats = _seats_in_order(scenario, counts) if cluster.pools else {}
+            return cls(cluster, counts, units, scenario.spares.hot, pack, seats)
+        return _SITES.get(id(cluster), lambda: cls(cluster, counts, None, 0, None))
 
     def home(self, kind: str, index: int) -> int:
         """Return the pool of hosts on which a job or service starts: that of the first node that is left for it."""

@@ -6,6 +6,7 @@ checkpoint. `examine` needs no cables; `prepare` adds what only they give.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from ettrick.sim.prepare.cost import power_warnings, upkeep_of
 from ettrick.sim.prepare.failures import FailureRates, build_sources, failure_warnings, parts_of, repair_of, unforeseen
 from ettrick.sim.prepare.placement import (
     EmptyCluster,
+    LruCache,
     layout_warnings,
     pool_warnings,
     seats,
@@ -179,7 +181,14 @@ def _units(scenario: Scenario, counts: Mapping[str, int]) -> AllocationUnits | N
 def _placed(scenario: Scenario, site: EmptyCluster, pauses: tuple[PeriodicWork, ...]) -> list[PlacedJob]:
     """Return the named jobs on their cluster, with the checks of nodes for which they stand still."""
     specs = (spec.model_copy(update={"periodic": (*spec.periodic, *pauses)}) for spec in scenario.jobs)
-    return [PlacedJob(site, spec, index) for index, spec in enumerate(specs if pauses else scenario.jobs)]
+    return [
+        _PLACED.get((id(site), id(spec), index), functools.partial(PlacedJob, site, spec, index))
+        for index, spec in enumerate(specs if pauses else scenario.jobs)
+    ]
+
+
+_PLACED: LruCache[PlacedJob] = LruCache(16)
+"""The jobs that were placed last, with what their steps follow from; each holds the site and the job of its key."""
 
 
 def _examined(scenario: Scenario) -> Prepared:

@@ -138,7 +138,7 @@ class Lognormal(LawModel):
         """E[ln X], with X in seconds."""
         return math.log(_given(self.median)) if self.mean is None else math.log(self.mean) - self.sigma**2 / 2
 
-    @property
+    @functools.cached_property
     def mean_value(self) -> float:
         """Median x exp(sigma^2 / 2) [s]."""
         return _given(self.median) * math.exp(self.sigma**2 / 2) if self.mean is None else self.mean

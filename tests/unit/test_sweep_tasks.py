@@ -665,8 +665,8 @@ def test_numbers_that_are_none_are_a_failure_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ratio: Ratio, controls: Any, told: str
 ) -> None:
     """They end neither the study nor become a number of the journal."""
-    monkeypatch.setattr(module, "ratios", lambda _prepared, _result: {"ettr": ratio})
-    monkeypatch.setattr(module.ControlVariates, "of", lambda _self, _result: controls)
+    monkeypatch.setattr(module.ReplicationMetrics, "metrics", lambda _: {"ettr": ratio})
+    monkeypatch.setattr(module.ControlVariates, "rows", lambda _self, _result: [controls])
     with Journal(tmp_path / "journal") as journal:
         campaign = Campaign(small_study(tmp_path), journal, WorkerPool(Serial()))
         record = run_task(campaign.context, tasks_of(campaign)[0])
@@ -678,7 +678,7 @@ def test_numbers_that_are_none_are_a_failure_with_a_reason(
 
 def test_an_infinite_amount_is_what_was_censored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is null in the journal, and infinite again when it is read."""
-    monkeypatch.setattr(module, "ratios", lambda _prepared, _result: {"time_to_work": Ratio(math.inf, 1)})
+    monkeypatch.setattr(module.ReplicationMetrics, "metrics", lambda _: {"time_to_work": Ratio(math.inf, 1)})
     with Journal(tmp_path / "journal") as journal:
         campaign = Campaign(small_study(tmp_path), journal, WorkerPool(Serial()))
         point = next(campaign.loaded.points())
