@@ -270,7 +270,7 @@ class RenewalForm:
         """Return the classes of failures of a job at a rate [1/s], one for each recovery."""
         rungs = tuple(_rungs(job))
         size, classes = self._size(job), []
-        downtimes = size.unknown.means(rate)
+        downtimes, saves = size.unknown.means(rate), size.saves
         for index, path in enumerate(size.recoveries):
             place, load = self._newest_of(job, index, path, rungs)
             survival, pause = self._survived(job, index, path.back, rate)
@@ -278,7 +278,7 @@ class RenewalForm:
                 # It goes on where it was: as from a store that has every moment, and is the first then.
                 # The rhythm of saves begins anew, which leaves out half of one on average.
                 place, pause = -1, pause + job.checkpoint.save_time() - job.checkpoint.stall / 2
-            place += size.saves
+            place += saves
             if path.back.exposed:
                 survival = survival * decay(rate * load)
             else:

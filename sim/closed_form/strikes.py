@@ -39,9 +39,14 @@ _LONG = 20.0
 
 def unknown_costs(prepared: Prepared, job: PreparedJob) -> Iterator[tuple[str, float]]:
     """Yield which causes strike in a way that the form does not know, and the most that each may take of a job [-]."""
+    restarts: dict[tuple[str, bool], float] = {}
     for source in prepared.sources:
         strikes = strikes_of(prepared, job, source)
-        cost = cost_of_a_strike(prepared, job, source)
+        # Restarts differ by no more of a cause than this.
+        kind = source.fault, _takes_many(source)
+        if kind not in restarts:
+            restarts[kind] = restart_mean(prepared, job, source)
+        cost = _cost_of_a_strike(job, source) + restarts[kind]
         seconds = _miscount(prepared, job, source, strikes, cost) + _more(prepared, job, source, strikes, cost)
         share = seconds / prepared.horizon
         if share > 0:
@@ -63,13 +68,13 @@ def strikes_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> f
     return prepared.horizon / FailureRates.of(prepared).interrupts([source], job.nodes)[0]
 
 
-def cost_of_a_strike(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
-    """Return about how much time one strike takes from a job [s]: detection, restart, and the work since a save."""
+def _cost_of_a_strike(job: PreparedJob, source: FailureSource) -> float:
+    """Return about how much time one strike takes from a job [s]: detection, the work since a save, and the restore."""
     race = source.detection_race
     detection = 0.0 if race is None or source.saves else race.mean_value
     rung = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     lost = job.checkpoint.save_time() if source.saves else rung.period(job.step_time) / 2 + rung.drain
-    return detection + lost + rung.load + restart_mean(prepared, job, source)
+    return detection + lost + rung.load
 
 
 def restart_mean(prepared: Prepared, job: PreparedJob, source: FailureSource | None = None) -> float:
@@ -80,10 +85,15 @@ def restart_mean(prepared: Prepared, job: PreparedJob, source: FailureSource | N
     hit = ExpectedFailure(source.fault if source is not None else "process", job.gpus, job.nodes, 1)
     backs = prepared.recovery.returns(hit) or ()
     # A standby selects hosts at the start, and where many leave at once hot spares are too few.
-    many = source is None or source.rollout is not None or source.recorded is not None
+    many = source is None or _takes_many(source)
     selection = getattr(prepared.recovery, "selection", None) if many else None
     selecting = selection.mean_value * prepared.recovery.scale if selection is not None else 0.0
     return selecting + sum(back.chance * sum(span.mean for span in back.spans) for back in backs)
+
+
+def _takes_many(source: FailureSource) -> bool:
+    """Return whether many nodes may leave a job at once, as a rollout or a log says."""
+    return source.rollout is not None or source.recorded is not None
 
 
 def _manner(source: FailureSource) -> str:

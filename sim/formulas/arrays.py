@@ -29,9 +29,9 @@ def positive(name: str, values: npt.ArrayLike, *, infinite: bool = False) -> Flo
         If a value is not positive, or not finite where it must be.
     """
     array = np.asarray(values, dtype=np.float64)
-    if not np.all(array > 0):  # written so that NaN fails too
+    if not (array > 0).all():  # written so that NaN fails too
         raise ValueError(f"{name} must be positive, got {values!r}")
-    if not infinite and not np.all(np.isfinite(array)):
+    if not infinite and not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {values!r}")
     return array
 
@@ -45,7 +45,7 @@ def non_negative(name: str, values: npt.ArrayLike) -> FloatArray:
         If a value is negative or not finite.
     """
     array = np.asarray(values, dtype=np.float64)
-    if not np.all((array >= 0) & np.isfinite(array)):
+    if not ((array >= 0) & np.isfinite(array)).all():
         raise ValueError(f"{name} must be finite and not negative, got {values!r}")
     return array
 
@@ -53,7 +53,7 @@ def non_negative(name: str, values: npt.ArrayLike) -> FloatArray:
 def whole(name: str, values: npt.ArrayLike, least: int) -> FloatArray:
     """Return `values` as floats, all of them whole numbers from `least`; else raise a ValueError."""
     array = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(array) & (array >= least) & (array == np.floor(array))):
+    if not (np.isfinite(array) & (array >= least) & (array == np.floor(array))).all():
         raise ValueError(f"{name} must be a whole number from {least}, got {values!r}")
     return array
 
@@ -61,7 +61,7 @@ def whole(name: str, values: npt.ArrayLike, least: int) -> FloatArray:
 def share(name: str, values: npt.ArrayLike) -> FloatArray:
     """Return `values` as floats, all in [0, 1]; else raise a ValueError."""
     array = np.asarray(values, dtype=np.float64)
-    if not np.all((array >= 0.0) & (array <= 1.0)):
+    if not ((array >= 0.0) & (array <= 1.0)).all():
         raise ValueError(f"{name} must be in [0, 1], got {values!r}")
     return array
 
@@ -69,7 +69,7 @@ def share(name: str, values: npt.ArrayLike) -> FloatArray:
 def inside(name: str, values: npt.ArrayLike) -> FloatArray:
     """Return `values` as floats, all above 0 and below 1; else raise a ValueError."""
     array = np.asarray(values, dtype=np.float64)
-    if not np.all((array > 0.0) & (array < 1.0)):
+    if not ((array > 0.0) & (array < 1.0)).all():
         raise ValueError(f"{name} must be above 0 and below 1, got {values!r}")
     return array
 
