@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -288,7 +288,7 @@ def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True) -
     return scenario
 
 
-_PARTS: LruCache[Any] = LruCache(64)
+_PARTS: LruCache[object] = LruCache(64)
 """Parts of the scenarios that were read last, by key and content."""
 
 

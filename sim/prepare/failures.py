@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.sim import catalog
 from ettrick.sim.cluster import FABRIC_PARTS, FatTree
@@ -66,7 +66,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[F
     return [*sources], merged
 
 
-_SOURCES: LruCache[tuple[list[FailureSource], int, list[Any]]] = LruCache(16)
+_SOURCES: LruCache[tuple[list[FailureSource], int, list[object]]] = LruCache(16)
 
 
 def _all_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureSource], int]:
