@@ -60,6 +60,8 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[F
     """
     names = ("cluster", "repair", "recovery", "detection", "health", "initial", "warmup", "horizon")
     read = [*(getattr(scenario, name) for name in names), *scenario.jobs, None, *scenario.failures]
+    if any(isinstance(choice, Replay) for choice in scenario.failures):  # of a file, which may change
+        return _all_sources(scenario, counts)
     key = tuple(part if isinstance(part, str | float | None) else id(part) for part in read)
     # What is kept holds all that its key names.
     sources, merged, _ = _SOURCES.get(key, lambda: (*_all_sources(scenario, counts), read))

@@ -187,7 +187,7 @@ def _placed(scenario: Scenario, site: EmptyCluster, pauses: tuple[PeriodicWork, 
     ]
 
 
-_PLACED: LruCache[PlacedJob] = LruCache(16)
+_PLACED: LruCache[PlacedJob] = LruCache(8)
 """The jobs that were placed last, with what their steps follow from; each holds the site and the job of its key."""
 
 

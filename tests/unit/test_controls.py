@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from types import SimpleNamespace
@@ -478,6 +479,20 @@ def test_the_controls_of_all_runs_together_are_none(name: str) -> None:
     assert np.all(abs(table.mean(axis=0)) <= Z * error + 1e-6)
     hits = np.mean([sum(job.gpus * sum(job.disruptions.values()) for job in result.jobs) for result in results])
     assert hits > 2 * Z * error[0], "twice the rate would be seen"
+
+
+def test_controls_of_a_block_are_those_of_its_replications() -> None:
+    """Row by row, with none for the replications in which the job waited for nodes."""
+    ready = dataclasses.replace(case(), engine="compiled")
+    (block,) = sim.run_block(ready, range(4))
+    variates = ControlVariates(ready)
+    rows = [[*map(float, variates.of(sim.run(ready, replication)))] for replication in range(4)]
+    assert variates.rows(block) == rows
+    totals = block.jobs[0].totals.copy()
+    totals[1, :, sim.Bucket.STARVED] = 1.0
+    waited = dataclasses.replace(block, jobs=(dataclasses.replace(block.jobs[0], totals=totals),))
+    assert variates.of(waited) is None
+    assert variates.rows(waited) == [rows[0], None, *rows[2:]]
 
 
 NOT_SIMPLE: dict[str, dict[str, Any]] = {

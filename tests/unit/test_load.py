@@ -51,6 +51,23 @@ def refused(text: str, *overrides: str) -> tuple[str, ...]:
     return caught.value.lines
 
 
+def test_scenarios_share_the_parts_that_say_the_same() -> None:
+    """They are the same objects, and so are the causes; what is wrong in another part is told as ever."""
+    template = sim.template("base.yaml")
+    ours, theirs = (template.scenario([f"checkpoint.tiers.0.interval={minutes} min"]) for minutes in (20, 30))
+    assert ours.cluster is theirs.cluster
+    assert ours.jobs[0] is theirs.jobs[0]
+    assert ours.checkpoint != theirs.checkpoint
+    assert theirs == sim.parse(theirs.dump())
+    first, second = sim.prepare(ours), sim.prepare(theirs)
+    assert all(source is other for source, other in zip(first.sources, second.sources, strict=True))
+    moved = sim.prepare(template.scenario(["repair.time=77 h"]))
+    assert moved.sources[0].repair != first.sources[0].repair
+    for _ in range(2):
+        with pytest.raises(sim.ScenarioError, match="spares"):
+            template.scenario(["spares.hot=-1"])
+
+
 def test_extends_merges_mappings() -> None:
     """What a file leaves out comes from the one that it extends, key by key."""
     scenario = load("extends: base.yaml\nname: mine\nrecovery: {initialize: 9 min}\nspares: {hot: 3}\n")
