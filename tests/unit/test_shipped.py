@@ -325,6 +325,7 @@ def test_a_cluster_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(sim.ClusterSpec, "build", build)
     placement._TOPOLOGIES.clear()
+    placement._SITES.clear()
     for change in ("spares.hot=1", "spares.hot=2", "cluster.rack.nodes=2"):
         _prepared(change)
     assert len(built) == 2
