@@ -249,7 +249,7 @@ def replicated(
     if excess is not None:
         # Goals are multiples of a batch, and no replication behind them takes part in a decision.
         size, count = math.gcd(size, BATCH, replications), MOST
-    simulate = functools.partial(_block, replications=range(count), size=size, keeps_log=keeps_log)
+    simulate = functools.partial(_block, replications=range(count), size=size, keeps_log=keeps_log, replays={})
     indices = range(len(variants) * math.ceil(count / size))
     with contextlib.closing(in_order(simulate, variants, indices, processes, in_threads=compiled)) as source:
         advance = functools.partial(_advance, ensembles, source, check, progress, total)
@@ -281,11 +281,18 @@ def _advance(
 
 
 def _block(
-    variants: Sequence[Prepared], index: int, *, replications: range, size: int, keeps_log: bool
-) -> list[Result]:
-    """Simulate a block of the replications of one variant."""
+    variants: Sequence[Prepared], index: int, *, replications: range, size: int, keeps_log: bool,
+    replays: dict[int, Result],
+) -> list[Result]:  # fmt: skip
+    """Simulate a block of the replications of one variant; `replays` keeps the first of one that is a replay."""
     block, position = divmod(index, len(variants))
-    return run_block(variants[position], replications[block * size : (block + 1) * size], keeps_log=keeps_log)
+    numbers = replications[block * size : (block + 1) * size]
+    if position in replays:
+        return [replace(replays[position], replication=number) for number in numbers]
+    results = run_block(variants[position], numbers, keeps_log=keeps_log)
+    if variants[position].is_replay:
+        replays[position] = results[0]
+    return results
 
 
 def replicate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -211,8 +212,12 @@ def describe_fleet(ensemble: Ensemble, estimates: Settled) -> models.FleetSummar
     prepared, fleet = ensemble.prepared, ensemble.fleet
     count = fleet.replications
     groups: dict[str, dict[str, models.GroupSummary]] = {}
+    metrics: defaultdict[tuple[str, str], dict[str, parts.MetricSummary]] = defaultdict(dict)
+    for key, summary in estimates.metrics.items():
+        if (part := Slice.parse(key)) is not None:
+            metrics[part.by, part.group][part._replace(by="", group="").name] = summary
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
-        groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, estimates.metrics, by, name)
+        groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, metrics[by, name], by)
     return models.FleetSummary(
         gpus=fleet.gpus,
         jobs=float(fleet.job_sum("submitted_job").sum()) / count,
@@ -254,19 +259,14 @@ def _group(
     prepared: Prepared,
     fleet: FleetResult,
     accounts: Sequence[FleetAccount],
-    metrics: Mapping[str, parts.MetricSummary],
+    metrics: dict[str, parts.MetricSummary],
     by: str,
-    name: str,
 ) -> models.GroupSummary:
-    count, group_metrics = fleet.replications, {}
-    for key, summary in metrics.items():
-        part = Slice.parse(key)
-        if part is not None and (part.by, part.group) == (by, name):
-            group_metrics[part._replace(by="", group="").name] = summary
+    count = fleet.replications
     return models.GroupSummary(
         jobs=float(fleet.job_sum("submitted_job", accounts).sum()) / count,
         gpu_s=float(fleet.job_sum("submitted_gpu_time", accounts).sum()) / count,
-        metrics=group_metrics,
+        metrics=metrics,
         single_jobs=_single_jobs(fleet, accounts),
         longest_wait_s=max((fleet.longest[account] for account in accounts if account in fleet.longest), default=None),
         mttf_expected_s=_expected_mttf(prepared, fleet, accounts) if by == "size" else None,

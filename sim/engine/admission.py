@@ -67,7 +67,8 @@ class Admission:
 
     def ask(self, now: float) -> None:
         """Ask for a pass after all else of this instant."""
-        if self.hold_back(now):
+        if self.asked != now:
+            self.asked = now
             self.kernel.at(now, EventPriority.PASS, self.run_pass)
 
     def hold_back(self, now: float) -> bool:
@@ -206,16 +207,14 @@ class Allocations:
         self.ask(now)
 
     def report(self, now: float) -> None:
-        """Tell the planner of nodes that have come or gone otherwise than with its holders."""
+        """Tell the planner of nodes that have come or gone otherwise than with its holders, where `is_disturbed`."""
+        self.is_disturbed = False
         planner = self.planner
         if len(planner.pools) == 1:
             drift = self.cluster.idle.count - planner.idle(0)
             if drift:
                 planner.capacity(drift, now)
             return
-        if not self.is_disturbed:
-            return
-        self.is_disturbed = False
         counts = [0] * len(planner.pools)
         for node, pool in enumerate(self.pool_of):
             counts[pool] += self.cluster.where(node) == NodeState.IDLE
@@ -242,7 +241,7 @@ class Allocations:
     def _take_nodes(self, holder: Holder, now: float) -> Allocation:
         nodes: list[int] = []
         for pool, count in holder.where:
-            nodes += [self.cluster.take("idle", now, pool) for _ in range(count)]
+            nodes += self.cluster.take_idle(count, now, pool)
         allocation = Allocation(nodes, now)
         self._seat(allocation, now)
         return allocation
@@ -250,7 +249,7 @@ class Allocations:
     def _share_node(self, holder: Holder, share: SharedNode, now: float) -> Allocation:
         allocation: Allocation | None = share.node
         if allocation is None:
-            allocation = share.node = Allocation([self.cluster.take("idle", now, share.pool)], now)
+            allocation = share.node = Allocation(self.cluster.take_idle(1, now, share.pool), now)
             self._add_room(allocation, self.per_node, now)
             self._seat(allocation, now)
         self._add_room(allocation, -holder.gpus, now)

@@ -54,6 +54,7 @@ class ClusterQueue(Queue):
         self.holds = prepared.scheduler.requeue.holds_nodes
         self.lends = bool(prepared.jobs) and bool(jobs.cluster.spare.target) and len(prepared.pools) == 1
         """Whether hot spares may let a named job start again; with partitions, domains or windows they may not."""
+        self.has_others = bool(prepared.jobs or prepared.services)  # starts of jobs may change what these have
         self.wakes = -math.inf
         """The time of a pass that needs no event [s]."""
         self.named: list[Holder] = []
@@ -112,8 +113,9 @@ class ClusterQueue(Queue):
         spec = next(self.sources[stream.index], None)
         if spec is not None:
             # Those that run when the simulation starts have their nodes before those that wait are looked at.
+            time = spec.submit if spec.submit >= 0 else 0.0
             order = EventPriority.ARRIVAL if spec.submit >= 0 or spec.under_way else EventPriority.AFTER_PASS
-            self.kernel.at(max(spec.submit, 0.0), order, self._on_submit, stream, spec)
+            self.kernel.at(time, order, self._on_submit, stream, spec)
         else:
             self.jobs.open -= 1
 
@@ -140,8 +142,8 @@ class ClusterQueue(Queue):
     def _longest(self, stream: PreparedStream, partition: int) -> float:
         """Return how long a job may run, by its partition and its chain [s]."""
         chain, partitions = stream.chain, self.jobs.prepared.partitions
-        longest = partitions[partition].limit if partitions else None
-        return min(longest or math.inf, math.inf if chain is None else chain.limit)
+        longest = (partitions[partition].limit if partitions else None) or math.inf
+        return longest if chain is None else min(longest, chain.limit)
 
     def enter(self, job: Job, now: float) -> None:
         """Put a named job into the queue."""
@@ -170,31 +172,37 @@ class ClusterQueue(Queue):
     def _pass(self, now: float) -> None:
         """Start and stop those whom the planner names, until nothing changes any more at this instant."""
         self.admission.asked = -math.inf
-        planner = self.planner
-        while True:
-            if self.named:
-                self._settle_named(now)
-            if self.services:
-                self._serve_services(now)
-            self.allocations.report(now)
-            if self.lends:
-                self._lend_spares(now)
-            starts = self.plan(now)
-            for holder in starts:
-                self._start_holder(holder, now)
-            has_stopped = bool(planner.preemptions) and self._preempt(now)
-            if not has_stopped and not starts and planner.wake(now) > now:
-                break
-        reasons = planner.reason()
+        while self._start_and_stop(now):
+            pass
+        reasons = self.planner.reason()
         if reasons.keys() != self.records.idle_for.keys() or len(reasons) > 1:
             # While there is one reason, and the same, nothing has to be charged.
             self.records.charge_idle(now, self.allocations.unshared)
             self.records.idle_for = reasons
         self._record_level(now)
-        wake = planner.wake(now)
+        wake = self.planner.wake(now)
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
             self.kernel.at(wake, EventPriority.PASS, self._pass)
+
+    def _start_and_stop(self, now: float) -> bool:
+        """Start and stop those whom the planner names; return whether it may name others at this instant."""
+        if self.named:
+            self._settle_named(now)
+        if self.services:
+            self._serve_services(now)
+        if self.allocations.is_disturbed:
+            self.allocations.report(now)
+        if self.lends:
+            self._lend_spares(now)
+        starts, planner = self.plan(now), self.planner
+        for holder in starts:
+            self._start_holder(holder, now)
+        if planner.preemption.named and self._preempt(now):
+            return True
+        if not starts:
+            return planner.wake(now) == now
+        return self.has_others or self.allocations.is_disturbed or planner.is_due(now)
 
     def _preempt(self, now: float) -> bool:
         """Stop those whom the planner has named; return whether some have stopped at once."""

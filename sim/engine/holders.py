@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import InitVar, dataclass, field
 from heapq import heappush
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from ettrick.sim.steps import StepPlan
 
 
-class HolderPolicy(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HolderPolicy:
     """The answers in which kinds of holders differ, for the rooms of the queue; the planner does not see them.
 
     Attributes
@@ -308,7 +309,7 @@ class Holder(PlannerJob):
         if not self.save or work == math.inf:
             return work
         saves = math.ceil((work + self.saves.head) / self.saves.interval) - 1
-        return work + max(saves, 0) * self.save
+        return work + saves * self.save if saves > 0 else work
 
     def time_left(self) -> float:
         """Return how long it will hold its nodes from its next start on, if nothing happens [s]."""
@@ -319,7 +320,8 @@ class Holder(PlannerJob):
     def stand_still(self, now: float) -> None:
         """Void what it was going to do; its processes run no longer."""
         self.epoch += 1
-        self.lived += max(now - self.alive, 0.0)
+        if self.alive < now:
+            self.lived += now - self.alive
         self.alive = math.inf
 
 

@@ -1,12 +1,12 @@
 """The event kernel: SimPy's environment with calls at absolute times and a fixed order of ties.
 
 SimPy adds a delay to the present time, so an absolute time comes out a rounding error off. Here a call is put on
-the environment's queue at the very time that was asked for; that and the priority are all that this class adds.
+the environment's queue at the very time that was asked for, with its priority, and is made without SimPy's events.
 """
 
 from __future__ import annotations
 
-from heapq import heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import simpy
@@ -41,49 +41,36 @@ def order_of(source: int, slot: int) -> int:
     return _FAILURE + ((source + 1) << 32) + slot
 
 
-class ScheduledCall:
-    """An event that calls one function.
+class Environment(simpy.Environment):
+    """SimPy's environment, and :meth:`at`.
 
-    It has what SimPy's loop looks at, and nothing else: nobody waits for a call, so it needs no value.
+    An entry of its queue is a call, with its owner and that one's epoch, without which it is void. Nobody waits for a
+    call, so it needs nothing else of what an event of SimPy has.
     """
 
-    __slots__ = ("_ok", "arguments", "callbacks", "function")
-
-    def __init__(self, function: Callable[..., object], arguments: tuple[object, ...]) -> None:
-        self.callbacks: Any = _CALLBACKS
-        self._ok = True
-        self.function = function
-        self.arguments = arguments
-
-
-def _call(call: ScheduledCall) -> None:
-    call.function(*call.arguments)
-
-
-_CALLBACKS = (_call,)
-
-
-def _unless_changed(owner: Any, epoch: int, function: Callable[..., object], *arguments: object) -> None:
-    if owner.epoch == epoch:
-        function(owner, *arguments)
-
-
-class Environment(simpy.Environment):
-    """SimPy's environment, and :meth:`at`."""
+    epoch = 0
+    """The epoch of calls that nothing voids."""
+    _queue: list[Any]
 
     def at(self, time: float, order: int, function: Callable[..., object], *arguments: object) -> None:
         """Call `function` at `time` [s]; ties are broken by `order`, then by the order of these calls.
 
         The function gets `arguments`, and after them the time.
         """
-        call = ScheduledCall(function, (*arguments, time))
-        heappush(self._queue, (time, order, next(self._eid), call))  # type: ignore[misc]
+        heappush(self._queue, (time, order, next(self._eid), self, 0, function, (*arguments, time)))
 
     def unless_changed(
         self, time: float, order: int, function: Callable[..., object], owner: Any, *arguments: object
     ) -> None:
         """Call `function` as :meth:`at` does, unless the ``epoch`` of its `owner`, the first argument, has risen."""
-        self.at(time, order, _unless_changed, owner, owner.epoch, function, *arguments)
+        call = time, order, next(self._eid), owner, owner.epoch, function, (owner, *arguments, time)
+        heappush(self._queue, call)
+
+    def step(self) -> None:
+        """Make the next call, if it is not void."""
+        self._now, _, _, owner, epoch, function, arguments = heappop(self._queue)
+        if owner.epoch == epoch:
+            function(*arguments)
 
     @property
     def waiting(self) -> int:

@@ -627,6 +627,20 @@ class Cluster:
             self.place[node] = NodeState.JOB
         return node
 
+    def take_idle(self, count: int, now: float, home: int) -> list[int]:
+        """Take idle nodes in the order in which they are picked, those of the domain `home` first; there are enough."""
+        pool, places = self.idle, self.place
+        if isinstance(pool, PackedPool):
+            return [self.take("idle", now, home) for _ in range(count)]
+        self.dissolve(now)
+        nodes = []
+        for _ in range(count):
+            node = pool.pop(places)
+            places[node] = NodeState.JOB
+            nodes.append(node)
+        pool.change(-count, now)
+        return nodes
+
     def take_many(self, count: int, now: float) -> list[int]:
         """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
         pool = self.idle

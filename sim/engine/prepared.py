@@ -283,6 +283,8 @@ class PreparedStream:
         Limit and notice of work that is done in several runs.
     exact
         Whether the limit of a job is what it takes, whatever delays it.
+    is_recorded
+        Whether its jobs are those of a trace, the same in every replication.
     gpus
         Sizes of its jobs and how likely each is [-]; of a trace, how frequent.
     rate
@@ -304,6 +306,7 @@ class PreparedStream:
     pending: int = 0
     chain: Chain | None = None
     exact: bool = False
+    is_recorded: bool = False
     qos: int = 0
     gpus: Mapping[int, float] = field(default_factory=dict)
     rate: float = 0.0
@@ -567,6 +570,12 @@ class Prepared:
         return not any(
             map(_has_chance, (self.repair, self.recovery, self.parts, [job.checkpoint for job in self.jobs]))
         )
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether jobs of traces are all that happens, so that one replication tells all."""
+        has_others = self.jobs or self.services or self.sources or self.scheduler.pick == "random"
+        return not has_others and all(stream.is_recorded for stream in self.streams)
 
     def _is_drawn(self, source: FailureSource) -> bool:
         """Return whether chance decides when a source strikes, whom, or for how long."""

@@ -71,7 +71,7 @@ class Runs:
             self.services[holder.service].start(holder, now, ready)
             return
         shares = holder.saves.save_share > 0
-        ready = self._start_stages(holder, max(ready, now), now, restores=not shares)
+        ready = self._start_stages(holder, ready if ready > now else now, now, restores=not shares)
         holder.run_at = ready
         holder.attempts += 1
         holder.epoch += 1
@@ -225,7 +225,7 @@ def _parts(holder: Holder, now: float, *, keeps: bool) -> tuple[float, float, fl
     if interval < math.inf:
         head = holder.saves.head
         saves, rest = divmod(seconds + head, interval + save)
-        risk = min(rest, interval)
+        risk = rest if rest < interval else interval
         if saves and rest < holder.saves.drain and not keeps:
             # The last save is not durable yet.
             saves, rest, risk = saves - 1, rest + interval + save, risk + interval

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.sim import records
 from ettrick.sim.input.job_trace import JobTraceTable, _TraceReader, read_jobs
 from ettrick.sim.records import LogError
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.streams import OUTCOMES, JobTrace
 from tests import harness
+from tests.bench.fleets import NO_FAILURES
 from tests.cases import cases
 from tests.pace import SEED, budget
 
@@ -510,6 +512,23 @@ def test_a_replay_without_failures_needs_no_policies(tmp_path: Path) -> None:
     for more in ({"failures": [source]}, {"scheduler": {"use": "fifo", "preempt": {"mode": "requeue"}}}):
         with pytest.raises(sim.ScenarioError, match="checkpoint: is missing"):
             sim.parse({**case, **more})
+
+
+def test_jobs_of_a_trace_alone_are_simulated_once(tmp_path: Path) -> None:
+    """Where they are all that happens, each replication is the first one again, as it is when it is run by itself."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit,gpus,run\n" + "".join(f"{at},{1 + at % 16},{60 + at % 7}\n" for at in range(99)))
+    log = {"name": "log", "use": "trace", "file": str(file)}
+    case = {"name": "r", "cluster": {"name": "c", "nodes": 3}, "horizon": "1 h", "streams": [log]}
+    ready = sim.prepare(sim.parse(case))
+    assert ready.is_replay
+    for number, result in enumerate(replicate(ready, 3, processes=1, keeps_log=True).results):
+        alone = sim.run(ready, number, keeps_log=True)
+        assert (result.replication, result.attempts, result.events) == (number, alone.attempts, alone.events)
+        assert (result.fleet.levels == alone.fleet.levels).all()
+    assert not sim.prepare(sim.parse({**case, "scheduler": {"use": "fifo", "pick": "random"}})).is_replay
+    rate = {"arrivals": {"rate": "1 per h"}, "gpus": 8, "work": "1 h"}
+    assert not sim.prepare(sim.parse({**case, **NO_FAILURES, "streams": [log, {"name": "more", **rate}]})).is_replay
 
 
 def test_scale_stretches_runs_and_thickens_arrivals(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ class Books(NamedTuple):
         """Give a job its nodes."""
         self.nodes.start(job, now, place)
         self.queue.use(job, now, 1)
-        self.preemption.start(job)
+        if self.preemption.is_on:
+            self.preemption.start(job)
 
 
 class OrderedPass:
@@ -74,8 +75,10 @@ class OrderedPass:
         self.starts: list[PlannerJob] = []
         self.heads: list[PlannerJob] = []
         self.why = "no_queue"
-        self.reservations.clear()
-        self.quotas.hold_claims()
+        if self.reservations.are_made:
+            self.reservations.clear()
+        if self.quotas.are_limited:
+            self.quotas.hold_claims()
 
     def run(self, now: float, still_blocked: Container[PlannerJob]) -> list[PlannerJob]:
         """Return who starts; for some jobs nothing has changed since they could not."""
@@ -126,10 +129,11 @@ class OrderedPass:
             self.quotas.held[job.tenant] -= job.size
             self.next_pass.by(self.now + self.keys.preempt.exempt)
             self.next_pass.after_change = True
-        self.nodes.unclaim(job)
+            self.nodes.unclaim(job)
         self.reservations.start(job, self.now, place, claim)
         self.books.start(job, self.now, place)
-        self.nodes.top_up()
+        if self.nodes.claimers:
+            self.nodes.top_up()
         self.starts.append(job)
 
     def blocked_by(self, job: PlannerJob, admitted: bool) -> str:
@@ -206,12 +210,13 @@ class BackfillPass(OrderedPass):
     def scan(self, jobs: Iterable[PlannerJob]) -> list[PlannerJob]:
         """Consider jobs in their order, and return who starts."""
         self.largest = self.nodes.largest()
-        depth = self.depth
+        depth, refused, preempts = self.depth, self.refused, self.preemption.is_on
         for job in jobs:
             self.tests -= 1
             if self.tests < 0:
                 break
-            if job.size > self.largest and depth[job.partition] <= 0 and not self._may_preempt(job):
+            is_hopeless = depth[job.partition] <= 0 and (job.size > self.largest or job.shape in refused)
+            if is_hopeless and not (preempts and self._may_preempt(job)):
                 self.last = job.entry
             elif not self.consider(job):
                 break
@@ -222,8 +227,7 @@ class BackfillPass(OrderedPass):
 
     def _may_preempt(self, job: PlannerJob) -> bool:
         """Return whether preemption has something to say of a job that does not fit, or of why nodes idle."""
-        is_first = self.why == "no_queue"
-        return self.preemption.is_on and (is_first or self.preemption.may_change(job, self.now))
+        return self.why == "no_queue" or self.preemption.may_change(job, self.now)
 
     def consider(self, job: PlannerJob) -> bool:
         """Start a job, or pass it; return whether it makes sense to go on."""

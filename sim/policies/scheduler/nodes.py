@@ -260,7 +260,8 @@ class NodeLedger:
         if job.preemptor is not None:
             job.preemptor.victims.pop(job, None)
             job.preemptor = None
-        self.top_up()
+        if self.claimers:
+            self.top_up()
 
     def hasten(self, job: PlannerJob, end: float) -> None:
         """Expect the end of a running job no later than `end` [s]."""
@@ -282,7 +283,8 @@ class NodeLedger:
         share.free -= job.gpus
         self.stranded -= job.gpus
         job.share = share
-        self._set_end(share, max(share.end, self.rounded(job.end)))
+        end = self.rounded(job.end)
+        self._set_end(share, end if end > share.end else share.end)
 
     def _leave(self, share: SharedNode, job: PlannerJob) -> None:
         """Take a job out of a shared node, which is free with the last of them."""

@@ -97,7 +97,8 @@ class Planner:
         is_planned = self.reservations.exact and self.nodes.rounded(job.end) == now
         self.nodes.end(job)
         self.queue.use(job, now, -1)
-        self.preemption.end(job)
+        if self.preemption.is_on:
+            self.preemption.end(job)
         if self.nodes.sharing or not is_planned:
             self.next_pass.after_change = True
 
@@ -125,7 +126,8 @@ class Planner:
 
     def wake(self, now: float) -> float:
         """Return when the next pass is due though nothing happens [s]; infinite for never."""
-        return max(self.next_pass.time, now)
+        time = self.next_pass.time
+        return time if time > now else now
 
     def first(self, now: float) -> tuple[PlannerJob | None, int]:
         """Return the first job of the queue, if only nodes are in its way, and how many it lacks."""
@@ -157,15 +159,14 @@ class Planner:
     def plan(self, now: float) -> list[PlannerJob]:
         """Return who starts now; each has its nodes."""
         self.preemption.named = []
-        due, planned = self.next_pass, self.reservations.planned
-        if self.keys.cycle and self._put_off(now):
+        if (self.keys.cycle and self._put_off(now)) or not self.is_due(now):
             return []
-        if not (due.after_change or self._fresh or now >= due.time or (planned and planned[0][0] <= now)):
-            return []
+        due = self.next_pass
         anew = due.after_change or now >= due.time
         if anew:
             due.time = INF
-        self.queue.update(now)
+        if self.queue.moves:
+            self.queue.update(now)
         if self.keys.head == "blocks":
             starts = self._in_order(now, anew=anew)
         elif self.keys.backfill_cycle:
@@ -175,6 +176,11 @@ class Planner:
         if self.queue.moves and self.queue.queued:
             due.by(self.queue.next_turn(now))
         return starts
+
+    def is_due(self, now: float) -> bool:
+        """Return whether anything has happened, or was planned for now, that a pass has to look at."""
+        due, planned = self.next_pass, self.reservations.planned
+        return due.after_change or bool(self._fresh) or now >= due.time or (bool(planned) and planned[0][0] <= now)
 
     def _put_off(self, now: float) -> bool:
         """Put a pass off to the next multiple of the cycle, unless now is one; return whether it is."""
@@ -187,9 +193,12 @@ class Planner:
 
     def _in_order(self, now: float, *, anew: bool) -> list[PlannerJob]:
         """Start jobs in order."""
-        self._fresh = []
+        fresh, self._fresh = self._fresh, []
         self.next_pass.after_change = False
-        still_blocked = [] if anew or self.preemption.is_on else self.last.heads
+        is_blocked = not (anew or self.preemption.is_on)
+        if is_blocked and self.last is self.ordered and self.queue.are_behind(fresh):
+            return []
+        still_blocked = self.last.heads if is_blocked else []
         self.last = self.ordered
         return self.ordered.run(now, still_blocked)
 
@@ -206,7 +215,9 @@ class Planner:
 
     def _backfill(self, now: float, *, anew: bool) -> list[PlannerJob]:
         """Start whoever can beside reservations: those that stand, or new ones."""
-        fresh = sorted((job for job in self._fresh if job.is_queued), key=lambda job: self.queue.rank(job, now))
+        fresh = [job for job in self._fresh if job.is_queued]
+        if len(fresh) > 1:
+            fresh.sort(key=lambda job: self.queue.rank(job, now))
         self._fresh = []
         self.next_pass.after_change = False
         self.last = self.backfill

@@ -68,10 +68,9 @@ class Quotas:
 
     def hold_claims(self) -> None:
         """Hold for waiting gangs only what those with claims need."""
-        if self.are_limited:
-            self.held = [0] * len(self.quotas)
-            for job in self._claimers:
-                self.held[job.tenant] += job.size
+        self.held = [0] * len(self.quotas)
+        for job in self._claimers:
+            self.held[job.tenant] += job.size
 
     def more(self, job: PlannerJob) -> int:
         """Return the GPUs by which a queued job adds to what is held."""
@@ -153,6 +152,13 @@ class JobQueue:
         """Return the segment whose first job is the first of all."""
         return lanes[0] if len(lanes) == 1 else min(lanes, key=lambda lane: self.rank(lane.first, now))
 
+    def are_behind(self, jobs: Sequence[PlannerJob]) -> bool:
+        """Return whether jobs are in a single segment, behind another one, and stay there as time passes."""
+        if self.moves or len(self.lanes) != 1:
+            return False
+        (lane,) = self.lanes.values()
+        return not lane or lane.first not in jobs
+
     def rank(self, job: PlannerJob, now: float) -> tuple[float, ...]:
         """Return what jobs of several segments are ordered by, the first least."""
         order, lane, entry = self.order, job.lane, job.entry
@@ -165,8 +171,6 @@ class JobQueue:
 
     def update(self, now: float) -> None:
         """Move jobs whose age is full, and calculate the shares of tenants anew when that is due."""
-        if not self.moves:
-            return
         age, fair = self.order.age, self.order.fair_share
         while self._full_ages and self._full_ages[0][0] <= now:
             *_, job = heapq.heappop(self._full_ages)
