@@ -33,7 +33,7 @@ class BucketWords(NamedTuple):
     hue
         Colour in charts, as a number for `ettrick.analysis.page.charts.sheet.hue`.
     noun
-        What time goes to, where the label is no noun.
+        The name as a noun, where the label is none.
     served
         What it holds of services, where that is something else.
     """
@@ -46,7 +46,7 @@ class BucketWords(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What time goes to, in words that stand after "goes to"."""
+        """The name as a noun, to stand after "goes to"."""
         return self.noun or self.label
 
 

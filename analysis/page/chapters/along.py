@@ -155,7 +155,7 @@ def _course(question: Asked[typed.CrossoverAnswer], index: int) -> Words:
     lead = () if spans[-1].doubt else _stage_lead(question, index, len(race.best) - 1, briefly=True)
     end = question.named(question.answer.along, race.best[-1].value)
     ahead = line(", ahead by ", lead, *((" with ", *end) if len(spans[-1].stages) > 1 else ())) if lead else ()
-    # Where values at which the two are equal were evaluated, these are told.
+    # Where values at which the two are equal were evaluated, these are stated.
     has_place = len(spans) > 1 and not any(span.has == "have" for span in spans)
     at = _handover_place(question, index) if has_place else ()
     return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at else ()))
