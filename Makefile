@@ -54,7 +54,7 @@ validate: .venv/.stamp ## the validation table; SEED=n, or random, for another s
 # The table has simulated its rows, so the tests do not simulate them again.
 nightly: SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 nightly: SEED := $(SEED)
-nightly: .venv/.stamp ## all tests, drawn anew, and the validation table; SEED=n repeats it, PART=k/n is a part of it
+nightly: .venv/.stamp ## all tests with new random numbers, and the validation table; SEED=n repeats it, PART=k/n is a part of it
 	@echo "to repeat it: make nightly SEED=$(SEED)$(if $(PART), PART=$(PART))"
 ifdef PART
 	ETTRICK_SEED=$(SEED) $(TEST) -m "nightly or hypothesis" --part $(PART) --timeout 1800
@@ -67,17 +67,17 @@ bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 	$(BIN)/python -m tests.bench
 
 # The published steps are not part of the repository: they lie beside it, or in the folder DATA.
-fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=folder of the tables
+fit-steps: .venv/.stamp ## fit the step model to published steps; DATA=folder of the tables
 	$(BIN)/python -m tests.calibrate $(if $(DATA),--data $(DATA))
 
-fit-serving: .venv/.stamp ## fit the model of inference to published steps anew; DATA=folder of the tables
+fit-serving: .venv/.stamp ## fit the inference model to published steps; DATA=folder of the tables
 	$(BIN)/python -m tests.calibrate.serving $(if $(DATA),--data $(DATA))
 
-validation-page: .venv/.stamp ## simulate the validation table, and write its page of the reference anew
+validation-page: .venv/.stamp ## simulate the validation table, and write its page of the reference
 	$(BIN)/python -m tests.literature.record
 
 # Of the shipped results; step times are drawn by docs/pictures/steps.py, which needs the published steps.
-pictures: .venv/.stamp ## draw the pictures of README and of the documentation anew
+pictures: .venv/.stamp ## draw the pictures of README and the documentation
 	rm -rf build/pictures
 	$(BIN)/ettrick run llama3-405b-54d --out build/pictures/llama3 --quiet > /dev/null
 	$(BIN)/ettrick plot build/pictures/llama3 where-the-time-goes --out docs/howto/images/where-the-time-goes.svg --overwrite
@@ -90,7 +90,7 @@ pictures: .venv/.stamp ## draw the pictures of README and of the documentation a
 	$(BIN)/python docs/pictures/queues.py docs/explanation/images/queues.svg
 	$(BIN)/python docs/pictures/serving.py docs/explanation/images
 
-docs: .venv/.stamp ## schema and scenario reference anew, then the site in docs/_build; a warning is an error
+docs: .venv/.stamp ## write the schema and the reference, then the site in docs/_build; a warning is an error
 	$(BIN)/ettrick schema > scenarios/scenario.schema.json
 	$(BIN)/python docs/_generate.py
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build

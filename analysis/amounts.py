@@ -417,7 +417,7 @@ NOTHING = "no value"
 
 
 def decimals_of(values: Iterable[float | None]) -> int:
-    """Return the decimals that numbers beside each other are written with: three digits of the largest, one of all.
+    """Return the decimals that numbers next to each other are written with: three digits of the largest, one of all.
 
     Whole numbers have none, and a number that is much smaller than the others gets one more than the largest.
     """
@@ -487,7 +487,7 @@ def empty_table(*columns: str, has_rule: bool = True) -> Table:
 
 
 def label_grid(rows: Sequence[Sequence[str]]) -> Table:
-    """Return labels with texts beside them, one or more of both in a row."""
+    """Return labels with texts in addition to them, one or more of both in a row."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))

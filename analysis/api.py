@@ -53,7 +53,7 @@ _WORDS = (
 
 @contextlib.contextmanager
 def _reported(name: str = "", wanted: str = "") -> Iterator[None]:
-    """Name parameters in errors in place of options, and the function for a file of another kind."""
+    """Name parameters in errors instead of options, and the function for a file of another kind."""
     from ettrick.sim.records import LogError
 
     try:
@@ -87,7 +87,7 @@ def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) 
     scenario : str or Path
         A file, or the name of one that comes with Ettrick.
     changes : mapping or iterable of str
-        What to replace, as ``--set`` does: ``{"spares.hot": 4, "horizon": "90 d"}`` or ``["spares.hot=4"]``.
+        Values to replace, as ``--set`` does: ``{"spares.hot": 4, "horizon": "90 d"}`` or ``["spares.hot=4"]``.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def run(prepared: Prepared, replication: int = 0, *, most_events: float = 1e8) -
     prepared : Prepared
         From `prepare`.
     replication : int
-        Which one, from 0 [-]; each can be run alone, and is the same every time.
+        Its number, from 0 [-]; each can be run on its own, and is the same every time.
     most_events : float
         How many events may be expected [-].
 
@@ -178,7 +178,7 @@ def simulate(
     precision : str, optional
         Replicate until the half-width of the 95 % interval of `metric` is this: ``"0.1pt"`` or ``"2%"``.
     metric : str, optional
-        What `precision` is about; ``ettr`` if not given, or ``slo_attainment`` of services alone.
+        Metric of `precision`; ``ettr`` if not given, or ``slo_attainment`` if there are only services.
     processes : int
         Worker processes at most [-]; 0 for one per core. With more than one, a script needs the guard ``if __name__ ==
         "__main__":``. The numbers do not depend on it.
@@ -236,7 +236,7 @@ def compare(
     vary : mapping or iterable of str
         Values of each key: ``{"spares.hot": [0, 4, 16]}`` or ``["spares.hot=0,4,16"]``; all combinations are variants.
     changes : mapping or iterable of str
-        What to replace in all variants, as for `load`.
+        Values to replace in all variants, as for `load`.
     replications : int
         How many of each variant [-], at least 2.
     processes, most_events : int, float
@@ -290,7 +290,7 @@ def sweep(
     study : str or Path
         A file, or the name of a study that comes with Ettrick.
     changes : mapping or iterable of str
-        What to replace in the study, as for `load`.
+        Values to replace in the study, as for `load`.
     replications : int, optional
         How many of each point [-]; if not given, what the study says.
     out : str or Path, optional

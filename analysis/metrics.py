@@ -61,20 +61,20 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
         "degraded", "the slower part of training with a slow node, lost bandwidth or missing replicas", 5,
         noun="degraded training", served="what replicas lack that are slower, as far as they are busy"),
     "checkpoint_stall": BucketWords(
-        "checkpoint stall", "training stands still while its state is saved", 6, noun="checkpoint stalls"),
+        "checkpoint stall", "training is paused while its state is saved", 6, noun="checkpoint stalls"),
     "lost_work": BucketWords(
-        "lost work", "training since the last saved state, thrown away by a failure and done again", 7,
-        served="work for answers that a failure ended, or that has to be done again"),
+        "lost work", "training since the last checkpoint, which a failure discards and which is redone", 7,
+        served="work for answers that a failure ended, or that has to be redone"),
     "detection": BucketWords(
-        "detection", "something has failed and the job does not know yet", 1,
-        served="a replica has failed, and the router does not know yet"),
+        "detection", "a failure is not detected yet", 1,
+        served="a replica has failed, and the router has not detected it yet"),
     "reschedule": BucketWords(
         "reschedule", "failed nodes are taken out and others put in", 4, noun="rescheduling"),
     "initialize": BucketWords(
         "initialize", "processes start and connect until they can load their state", 2, noun="initializing",
         served="processes of a replica start"),
     "restore": BucketWords(
-        "restore", "the last saved state is loaded", 3, noun="restoring", served="a replica reads its weights"),
+        "restore", "the last checkpoint is loaded", 3, noun="restoring", served="a replica reads its weights"),
     "starved": BucketWords(
         "starved", "the job holds its place and waits for nodes to replace lost ones", _GREY,
         noun="waiting for nodes (starved)"),
@@ -83,10 +83,10 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
     "auxiliary": BucketWords(
         "auxiliary", "periodic work that stops training, such as evaluation", _INK, noun="auxiliary work"),
     "wrong_work": BucketWords(
-        "wrong work", "training that a fault made wrong and that stays, because no saved state from before is left",
+        "wrong work", "training that a fault made wrong and that stays, because no earlier checkpoint is left",
         7),
     "given_up": BucketWords(
-        "given up", "the job has failed for good, and nobody starts it again", 4, noun="jobs given up"),
+        "given up", "the job has failed for good and is not started again", 4, noun="jobs given up"),
     "spare_idle": BucketWords("spare idle", "healthy nodes kept ready as spares", 2, noun="idle spares"),
     "repair": BucketWords("repair", "nodes in repair, or waiting for it", 3),
     "qualification": BucketWords("qualification", "nodes in tests after a repair", 6),

@@ -191,7 +191,7 @@ class CellMetric(Part):
     p05: Number = Field(description="Quantile of one run.")
     p50: Number = Field(description="Median of one run.")
     p95: Number = Field(description="Quantile of one run.")
-    band90: Pair = Field(description="Of what is not known exactly.")
+    band90: Pair = Field(description="Of the unknown inputs.")
     replications: Count = Field(description="How many have the metric.")
     censored: Count = Field(description="How many were not finished.")
     never_started: Count = Field(description="How many never got their nodes.")

@@ -216,7 +216,7 @@ def format_inventory(width: int | None = None, only: str = "") -> str:
     inventory = sim.inventory_of_plugins() if only == PLUGINS else sim.inventory()
     headings = names_of_kinds()[only] if only and only != PLUGINS else list(inventory)
     if not headings:
-        return "no package beside Ettrick brings a plugin"
+        return "no other package provides a plugin"
     for kind in headings:
         entries = inventory[kind]
         out.print(f"{kind}:", style="bold", soft_wrap=True)
@@ -239,7 +239,7 @@ def terminal_width() -> int | None:
 
 
 def _lines(name: str, text: str, longest: int, width: int | None) -> list[str]:
-    """Return a name with the text beside it, or below it where names are too long for that."""
+    """Return a name with the text next to it, or below it where names are too long for that."""
     if width is not None and longest > _WIDEST_NAMES * width:
         return [f"  {name}", *wrapped(text, width, "    ", 4)]
     return wrapped(text, width, f"  {name:{longest}}  ", longest + 4)

@@ -353,7 +353,7 @@ def _first_paragraph(text: str) -> str:
 
 
 def metrics_reference(page: str) -> str:
-    """Return the page on metrics with its tables written anew."""
+    """Return the page on metrics with its tables written again."""
     found: dict[str, list[str]] = {}
     for metric in METRICS.values():
         if metric.name.startswith(TIME_SHARE):
@@ -370,7 +370,7 @@ def metrics_reference(page: str) -> str:
 
 
 def engines(page: str) -> str:
-    """Return the page on semantics with the table of what machine code leaves to events written anew."""
+    """Return the page on semantics with the table of what machine code leaves to events written again."""
     subjects: dict[str, list[str]] = {}
     for gap in (*GAPS, *GAPS_OF_SOURCES):
         subjects.setdefault(gap.subject, []).append(gap.words)
@@ -383,10 +383,11 @@ _GLOSSARY_HEAD = """\
 
 <!-- Written by docs/_generate.py from analysis/page/glossary.yaml. Change the terms there, then run `make docs`. -->
 
-The terms of the field as Ettrick uses them. The first screen of a report explains those that stand on it.
+The terms of the field as Ettrick uses them, one for each concept. The last column lists words that a term replaces;
+`tests/test_words.py` rejects them in texts for readers. The first screen of a report explains the terms that it uses.
 
-| term | meaning | page |
-|---|---|---|
+| term | meaning | page | instead of |
+|---|---|---|---|
 """
 
 
@@ -398,7 +399,8 @@ def glossary() -> str:
         title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
         link = path.name if path.parent == PAGE.parent else f"../{path.parent.name}/{path.name}"
         anchor = "".join(term.page.partition("#")[1:])
-        rows.append(f"| **{term.name}** | {term.meaning} | [{title}]({link}{anchor}) |\n")
+        others = ", ".join(term.replaces)
+        rows.append(f"| **{term.name}** | {term.meaning} | [{title}]({link}{anchor}) | {others} |\n")
     return _GLOSSARY_HEAD + "".join(rows)
 
 
@@ -408,9 +410,10 @@ _FORMULAS_HEAD = """\
 <!-- Written by docs/_generate.py from analysis/explain/formula.yaml. Change questions there, then run `make docs`. -->
 
 `ettrick formula` answers a back-of-the-envelope question: equation, number with its unit, assumptions and source.
-`ettrick formula NAME` alone says what a question needs. Amounts are written as in a scenario, with or without quotes;
-an MTBF may be a rate too, such as `6.5 per 1000 node-days`. `--json` prints [a document](json/formula-document.md).
-What the equations leave out, a simulation has: [the mathematics of goodput](../explanation/mathematics.md).
+`ettrick formula NAME` without amounts lists the inputs of a question. Write amounts as in a scenario, with or without
+quotes; an MTBF may also be a rate, such as `6.5 per 1000 node-days`. `--json` prints [a
+document](json/formula-document.md). A simulation covers what the equations omit: [the
+mathematics of goodput](../explanation/mathematics.md).
 """
 
 
@@ -430,14 +433,14 @@ _FEATURES_HEAD = """\
 
 <!-- Written by docs/_generate.py from registries, notes of presets, the changelog and the table of the validation. -->
 
-What exists, since which version, and what it rests on.
+Features, the version that introduced each, and the basis of its numbers.
 
 * **since**: the oldest version whose changelog names it, or the one that comes next.
 * **validated**, **calibrated**: rows of [the validation](validation.md) whose scenario or measure uses its name:
-  *emergent* and *sanity* rows, and rows that it was fitted to. What has none is held by tests of theory and invariants
-  alone. How well steps and engines are fitted is in [step time](../explanation/step-time.md) and
+  *emergent* and *sanity* rows, and rows to which it was fitted. Features without such rows have only
+  tests of theory and invariants. The accuracy of the fitted models is in [step time](../explanation/step-time.md) and
   [inference](../explanation/inference.md).
-* **basis**: what its numbers rest on, by the notes beside them: read in a source, quoted by others, derived, assumed.
+* **basis**: origin of its numbers, by their notes: read in a source, quoted by others, derived, assumed.
 
 | kind | name | what it is | since | validated | calibrated | basis |
 |---|---|---|---|---|---|---|
@@ -601,7 +604,7 @@ _API_HEAD = """\
 
 <!-- Written by docs/_generate.py from the docstrings of analysis/api.py. Change them there, then run `make docs`. -->
 
-What commands do, as functions with typed results: `import ettrick`. [What if, from
+The commands as functions with typed results: `import ettrick`. [What if, from
 Python](../tutorial/what-if-from-python.md) goes through it. A mistake in what is given raises a `ValueError`, whose
 text is one line for each mistake, as of the command.
 

@@ -1,6 +1,6 @@
 """The user's cache on the disk, and digests that say which version of the simulator made what is in it.
 
-Files of the cache may be deleted at any time; where one cannot be written, it is made anew by every process.
+Files of the cache may be deleted at any time; where one cannot be written, it is made again by every process.
 """
 
 from __future__ import annotations

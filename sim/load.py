@@ -508,7 +508,7 @@ def _assigned(document: YamlDocument, text: str) -> YamlDocument:
         mark = error.mark._replace(text=text) if error.mark.text == meant else error.mark
         raise yamlfile.DocumentError(mark, error.path, error.rule) from None
     for marks in (assigned.keys, assigned.values):
-        # The mistake is shown beside what was typed.
+        # The mistake is shown next to what was typed.
         marks.update({path: mark._replace(text=text) for path, mark in marks.items() if mark.text == meant})
     return assigned
 

@@ -62,8 +62,8 @@ def with_engine(
 ) -> Prepared:
     """Return a scenario of which so many replications are wanted, with what simulates them decided.
 
-    Machine code is at hand then: whoever starts processes calls this before. `progress` is called with how many of its
-    functions are compiled, and their number, where they are not on the disk.
+    Machine code is available then: whoever starts processes calls this before. `progress` is called with how many of
+    its functions are compiled, and their number, where they are not on the disk.
 
     Raises
     ------

@@ -118,7 +118,7 @@ def has(holder: Data, step: str | int) -> bool:
 
 
 def copied(data: Data) -> Data:
-    """Return a copy of plain data: mappings and lists anew, what is in them as it is."""
+    """Return a copy of plain data: mappings and lists again, what is in them as it is."""
     if isinstance(data, dict):
         return {key: copied(value) for key, value in data.items()}
     return [copied(item) for item in data] if isinstance(data, list) else data
@@ -205,7 +205,7 @@ def read(path: Path, mention: Mark | None = None, at: str = "") -> Tree:
 
 
 def neighbour(path: Path) -> str:
-    """Return an offer of the file beside a missing one whose name is nearest, or nothing."""
+    """Return an offer of the file next to a missing one whose name is nearest, or nothing."""
     near: list[str] = []
     with contextlib.suppress(OSError, ValueError):
         if not path.exists():

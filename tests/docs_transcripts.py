@@ -25,7 +25,7 @@ ELISION = {"…", "..."}
 
 def main() -> int:
     """Rewrite the pages that are named, and print what changes."""
-    parser = argparse.ArgumentParser(description="Write the transcripts of documentation pages anew.")
+    parser = argparse.ArgumentParser(description="Write the transcripts of documentation pages again.")
     parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files; all with commands if none")
     parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 if a page would change")
     arguments = parser.parse_args()

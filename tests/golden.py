@@ -12,12 +12,12 @@ WRITES = "ETTRICK_GOLDEN"
 
 
 def compare(name: str, text: str) -> None:
-    """Assert that a text is that of its file; nobody writes it anew without reading what has changed."""
+    """Assert that a text is that of its file; nobody writes it again without reading what has changed."""
     path = FOLDER / name
     if WRITES in os.environ:
         path.write_text(text, encoding="utf-8")
     known = path.read_text(encoding="utf-8").splitlines()
-    assert text.splitlines() == known, f"golden/{name} differs: look at it, then python -m tests.golden writes it anew"
+    assert text.splitlines() == known, f"golden/{name} differs: look at it, then python -m tests.golden writes it again"
 
 
 if __name__ == "__main__":

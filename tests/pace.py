@@ -1,4 +1,4 @@
-"""How much of the suite a push plays: a part that is always the same; `make nightly` plays all of it, drawn anew."""
+"""How much of the suite a push plays: a part that is always the same; `make nightly` plays all of it, drawn again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEED = int(os.environ.get("ETTRICK_SEED", "1"))
 
 IS_FULL = "ETTRICK_SEED" in os.environ
 
-"""Whether random examples are drawn anew, and all of them."""
+"""Whether random examples are drawn again, and all of them."""
 
 
 def budget(count: int) -> int:

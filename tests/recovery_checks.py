@@ -159,7 +159,7 @@ def _check_returns(strategy: Any, twice: Any, job: JobView) -> None:
 
 
 def _planned(strategy: Any, hit: ExpectedFailure, job: JobView) -> dict[tuple[Any, ...], float]:
-    """Return what `_merged` does of the plans after a first failure, with healthy nodes at hand.
+    """Return what `_merged` does of the plans after a first failure, with healthy nodes available.
 
     Of a law the mean is planned: a drawn time less its excess. Rank 0 is as likely to be hit as any other.
     """

@@ -138,7 +138,7 @@ def _compile_loop(variants: Sequence[Prepared], replications: int, *, quiet: boo
 
 
 def _run_text(content: RunDocument, prepared: Prepared, *, full: bool, name: str) -> str:
-    """Return a run in words, with the measured shares beside the simulated ones if there are any."""
+    """Return a run in words, with the measured shares compared with the simulated ones if there are any."""
     from ettrick.analysis.page.chapters.run import format_run
 
     text = format_run(content, prepared, full=full, name=name)
@@ -192,7 +192,7 @@ def _keeping(described: Scenario, out: Path | None, replications: int | None, *,
 def _beside(
     described: Scenario, ensemble: Ensemble, content: RunDocument, *, has_log: bool, tables: Sequence[str]
 ) -> dict[str, str]:
-    """Return the files that lie beside the document."""
+    """Return the files that lie next to the document."""
     from ettrick.analysis.results.files import log_csv
     from ettrick.analysis.results.fleet import table_csv
     from ettrick.sim import dump

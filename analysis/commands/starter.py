@@ -35,7 +35,7 @@ _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan", "i
 
 
 def _commented(line: str) -> list[str]:
-    """Return a line of the template: ``#:`` begins a note, ``##`` a comment beside, or above where there is no room."""
+    """Return a template line: ``#:`` begins a note, ``##`` a comment next to it, or above if there is no room."""
     indent = " " * (len(line) - len(line.lstrip(" ")))
     if line.startswith(f"{indent}#:"):
         return _note(line[len(indent) + 3 :], indent)
@@ -81,7 +81,7 @@ class SwitchSizes(NamedTuple):
 
 
 class ScenarioParts(NamedTuple):
-    """The parts of a starter beside the layout.
+    """The parts of a starter in addition to the layout.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class InitOptions(NamedTuple):
 def starter(wishes: InitOptions, command: str = "ettrick init", progress: ProgressBar | None = None) -> str:
     """Return a scenario file that can be run.
 
-    The layout of a training job is the fastest one by the model of steps that leaves a tenth of the memory, or the
+    The layout of a training job is the fastest one by the step model that leaves a tenth of the memory, or the
     fastest one that fits; the replicas of a service are the smallest ones that fit and meet the objective.
 
     Raises

@@ -476,7 +476,7 @@ class OutputFolder:
         self, content: Document, format_: Callable[[Any], str], beside: Mapping[str, str], stale: Sequence[str] = (),
         *, as_json: bool,
     ) -> None:  # fmt: skip
-        """Write the document, last of all, and what lies beside it; print in any case, then say what went wrong.
+        """Write the document, last of all, and what lies next to it; print in any case, then say what went wrong.
 
         Parameters
         ----------

@@ -401,13 +401,13 @@ def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Se
             if not need.has(prepared):
                 message = f"at equal {TITLES[kind]}: {name}: {need.rule}"
                 if is_time_alone:
-                    message += f" (GPU-time alone compares nothing where {' and '.join(differs)} differ)"
+                    message += f" (GPU-time on its own compares nothing where {' and '.join(differs)} differ)"
                 raise ReplicationsError(message)
     return headline.name
 
 
 def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> TakenSummary:
-    """Return what a variant has at hand, or takes, from its scenario and its replications."""
+    """Return what a variant has available, or takes, from its scenario and its replications."""
     gpus = prepared.nodes * prepared.gpus_per_node
     power = provisioned(prepared)
     cost = prepared.upkeep.cost
@@ -447,7 +447,7 @@ DIVIDED: Mapping[str, str] = MappingProxyType(
 
 
 def _size_text(kind: Equal, summary: TakenSummary) -> str:
-    """Return what a variant has at hand, in words."""
+    """Return what a variant has available, in words."""
     if kind == "gpus":
         return f"{summary.gpus:,} GPUs, {summary.in_jobs:,} of them in jobs"
     if kind == "power":

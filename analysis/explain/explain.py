@@ -159,7 +159,7 @@ def _stream(stream: PreparedStream, gpus: int) -> explained.ExplainedStream:
 
 
 def _saturation(prepared: Prepared, gpus: int) -> float | None:
-    """Return the occupancy that strict FIFO cannot exceed, of jobs of one size beside those of the whole cluster.
+    """Return the occupancy that strict FIFO cannot exceed, of jobs of one size next to those of the whole cluster.
 
     The formula wants independent arrivals and exponential run times of one mean.
     """
@@ -180,14 +180,14 @@ def _saturation(prepared: Prepared, gpus: int) -> float | None:
 
 
 def _execution(work: Workload, spec: JobSpec) -> dict[str, Any]:
-    """Return how a step is executed: what is said of every step, and what the scenario states beside that."""
+    """Return how a step is executed: what is said of every step, and what the scenario states in addition to that."""
     execution = {name: getattr(work, name) for name in _EXECUTION}
     execution |= {"recompute": " ".join(work.modules) or work.recompute, "shard_ranks": work.shard_ranks or None}
     return execution | {"options": _options(spec)}
 
 
 def _options(spec: JobSpec) -> dict[str, Any]:
-    """Return what a scenario states of the execution of a step beside what is said of every step."""
+    """Return what a scenario states of the execution of a step in addition to what is said of every step."""
     stated = spec.execution.model_dump(mode="json", exclude_defaults=True)
     options = {name: value for name, value in stated.items() if name not in (*_EXECUTION, "shard_ranks")}
     if spec.parallelism is not None and spec.parallelism.ulysses > 1:
@@ -315,7 +315,7 @@ def _efficiencies(plan: StepPlan) -> dict[str, explained.PeakShare]:
 
 
 def _constants(plan: StepPlan) -> dict[str, explained.Constant]:
-    """Return the numbers of the model of steps that no data sheet gives, and whether steps or textbooks give them."""
+    """Return the numbers of the step model that no data sheet gives, and whether steps or textbooks give them."""
     fitted = steps.fit()["constants"]
     return {
         entry.name: explained.Constant(
@@ -427,7 +427,7 @@ def _degraded(job: PreparedJob, plan: StepPlan) -> dict[str, explained.Degraded]
         if state.missing and not state.keeps_batch:
             trained = ceil(work.sequences * (work.data - state.missing) / work.data) / work.sequences
         if job.communication is not None and (state.compute < 1 or state.network < 1):
-            # A stated share of communication speaks for nodes and network: a run does not ask the model of steps.
+            # A stated share of communication speaks for nodes and network: a run does not ask the step model.
             pace = stated_pace(job.communication, state.network, state.compute)
             basis = "communication"
         degraded[name] = explained.Degraded(

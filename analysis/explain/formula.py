@@ -406,13 +406,13 @@ def _two_level(
     merged = goodput.FailureClass(1.0, downtime, survival)
     single = _productive(rate, [merged], [goodput.CheckpointStore(alone, remote_write)])
     both, percent = ettr(local, remote), percent_text(single, 2)
-    note = "" if both > 0.7 else f"outside its range (above 70 %); with remote saves alone it is {percent}"
+    note = "" if both > 0.7 else f"outside its range (above 70 %); with only remote saves it is {percent}"
     return [
         FormulaLine("local_interval", "between local saves", local, "s"),
         FormulaLine("remote_interval", "between remote saves", remote, "s"),
         FormulaLine("ettr", "ETTR with both", both, "share", note),
         FormulaLine("remote_alone_interval", "between remote saves without local ones", alone, "s"),
-        FormulaLine("remote_alone_ettr", "ETTR with these alone", single, "share"),
+        FormulaLine("remote_alone_ettr", "ETTR with only these", single, "share"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The kernels of a step, as data and as test cases, and beside measured times."""
+"""The kernels of a step, as data and as test cases, and compared with measured times."""
 
 from __future__ import annotations
 

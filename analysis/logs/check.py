@@ -1,4 +1,4 @@
-"""The self-check: the fitted model, simulated on the same exposure, beside the data.
+"""The self-check: the fitted model, simulated on the same exposure, compared with the data.
 
 A statistic of the data outside of what 95 % of the simulations have is a finding. It says which mechanism is missing.
 """
@@ -174,7 +174,7 @@ STATISTICS = {name: CHECKS[name] for name in (*_PUBLISHED, "lasting difference")
 """The statistics of the published trace, in the order of its table."""
 
 
-# The data beside simulations.
+# The data compared with simulations.
 
 
 def statistics(faults: Faults) -> NDArray[np.float64]:
@@ -250,7 +250,7 @@ def simulated(
 
 
 def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> list[CheckSummary]:
-    """Return each statistic of the data beside its range in simulated traces."""
+    """Return each statistic of the data compared with its range in simulated traces."""
     if not traces:
         return []
     data = statistics(trace)

@@ -569,7 +569,7 @@ POINTS = 40
 
 
 class _Free(NamedTuple):
-    """The free parameters beside the rate, as numbers without bounds; and the frailty where it is not free."""
+    """The free parameters in addition to the rate, as numbers without bounds; and the frailty where it is not free."""
 
     relapse: bool
     frailty: bool

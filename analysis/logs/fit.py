@@ -376,7 +376,7 @@ def duration(seconds: float) -> str:
 def curve(
     x: NDArray[np.float64], function: Callable[[Data], NDArray[np.float64]], data: Data, drawn: Iterable[Data]
 ) -> summaries.CurveSummary:
-    """Return a curve of the data beside its range in simulated data."""
+    """Return a curve of the data compared with its range in simulated data."""
     low, high = np.quantile([function(simulation) for simulation in drawn], [0.025, 0.975], axis=0)
     return summaries.CurveSummary(x=x.tolist(), y=function(data).tolist(), low=low.tolist(), high=high.tolist())
 

@@ -97,7 +97,7 @@ def _stated_kind(file: str, kinds: Mapping[str, str]) -> str:
 def _skip(file: str, first: str, tables: Tables) -> None:
     """Leave out a file that has the content of another one."""
     tables.drop(file, f"the same content as {first}", 1, 0)
-    tables.findings.append(f"{file} has the content of {first}; it is read once")
+    tables.findings.append(f"{file} has the same content as {first} and is read once")
 
 
 def _read_file(log: LogReader) -> None:

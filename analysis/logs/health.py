@@ -75,7 +75,7 @@ def _rule_of_event(rules: Rules, reason: str, text: str, *, is_normal: bool) -> 
     if rule is None and not is_normal and _FAULTY.search(text):
         raise UnusedError(f"a fault that no rule reads: an event of a node, {reason[:40]}", "unread")
     if rule is None or rule["does"] == "none" or (is_normal and rule["does"] == "fault"):
-        raise UnusedError(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80])
+        raise UnusedError(f"events of nodes that do not describe an outage: {reason or 'no reason'}"[:80])
     return rule
 
 
@@ -386,7 +386,7 @@ def _read_series(log: LogReader, series: Any, line: int) -> None:
 
 
 def _node_of(reading: ReaderContext, rule: Mapping[str, Any], name: Mapping[str, Any]) -> str:
-    """Return the node of a series: the first label that is no pod; an address beside the name of a node is that node's.
+    """Return the node of a series: the first label that is no pod; an address next to a node's name is that node's.
 
     Its other labels are kept: of several names, the one that other sources have is the node.
     """

@@ -56,7 +56,7 @@ class FitOptions(NamedTuple):
 
 
 class FitResult(NamedTuple):
-    """The document, the files beside it by name, and the tables that they are made of."""
+    """The document, the files next to it by name, and the tables that they are made of."""
 
     document: FitDocument
     files: dict[str, str]
@@ -172,7 +172,7 @@ def _site(request: FitOptions) -> slurm_conf.SlurmScenario | None:
 def _checked(
     fitted: FittedModel, tables: Tables, site: slurm_conf.SlurmScenario | None, simulations: int, progress: Progress
 ) -> FitResult:
-    """Return the fit with its files, beside what simulations of the model, and of the jobs, give."""
+    """Return the fit with its files, compared with what simulations of the model, and of the jobs, give."""
     history = fitted.history
     traces, swings, more = check.of_model(fitted, simulations, progress)
     entries = write.sources(fitted, swings=swings)

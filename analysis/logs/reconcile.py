@@ -53,7 +53,7 @@ def join_names(reading: ReaderContext) -> None:
 
 
 def _chosen(reading: ReaderContext, names: set[str]) -> dict[str, str]:
-    """Return, for names in the labels of series, the label beside each that other series or logs have as a node."""
+    """Return, for names in the labels of series, the label next to each that other series or logs have as a node."""
     stems = {short_name(name) for name in (*names, *(labels[0] for labels in reading.labels if len(labels) == 1))}
     nodes: dict[str, set[str]] = defaultdict(set)
     for labels in reading.labels:
@@ -126,13 +126,13 @@ def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Ma
     if unclear:
         tables.findings.append(
             f"{number_of(len(unclear), 'short name')} of hosts may stand for one of several full ones and stay apart; "
-            "write the names in all logs alike"
+            "use the same names in all logs"
         )
     named = names - same.keys()
     nameless = sum(ADDRESS.fullmatch(name) is not None for name in named)
     if 0 < nameless < len(named):
         tables.findings.append(
-            f"{number_of(nameless, 'node')} of {len(named)} are known by an address alone, and others by a name: if "
+            f"{number_of(nameless, 'node')} of {len(named)} are known only by an address, and others by a name: if "
             "these are the same hosts, the number of nodes is too high; add node_uname_info, which has both"
         )
     return same

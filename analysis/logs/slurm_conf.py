@@ -539,7 +539,9 @@ def _preemption(
     seconds = max((_whole(part.settings, "GraceTime") for part in queues), default=0)
     grace = f"{seconds} s" if seconds else None
     if kind == "preempt/qos":
-        assumed.append("who may preempt whom: PreemptType=preempt/qos is in the accounting database; priority decides")
+        assumed.append(
+            "which jobs may preempt which: PreemptType=preempt/qos is in the accounting database; priority decides"
+        )
     deviating = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
     if deviating:
         assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(deviating)}")

@@ -524,7 +524,7 @@ def _words(state: str) -> list[str]:
 
 
 def _merged(ours: Mapping[str, Any], additions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables of a format: lists with those of the user first, mappings with theirs in place of ours."""
+    """Return the tables of a format: lists with those of the user first, mappings with theirs instead of ours."""
     unknown = set(additions) - set(ours)
     if unknown:
         raise ValueError(f"unknown key '{min(unknown)}'")

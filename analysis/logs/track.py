@@ -1,4 +1,4 @@
-"""A cluster followed over weeks: what was measured, beside what the model in force predicts for that week.
+"""A cluster followed over weeks: what was measured, compared with what the model in force predicts for that week.
 
 A measured value has a rank among the weeks that the model simulates with draws of its parameters; the normal score of
 that rank is its z, standard normal if the model is right, whatever the metric. Draws count by how well they predicted
@@ -76,7 +76,7 @@ REFERENCE = 0.5
 
 
 class Shape(NamedTuple):
-    """The settings on which a simulation of a row depends beside the model."""
+    """The settings on which a simulation of a row depends in addition to the model."""
 
     days: float
     gpus: int
@@ -573,7 +573,7 @@ def _shape(row: WeekRecord, model: TrackedModel) -> Shape:
 def _rows(
     rows: Sequence[WeekRecord], model: TrackedModel, simulated: Mapping[Shape, FloatArray], seen: Sequence[str]
 ) -> list[WeekSummary]:
-    """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
+    """Return each row compared with what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
     causes = causes_of(rows)
     log_likelihood = np.zeros(DRAWS)
@@ -604,7 +604,7 @@ def _rows(
 
 
 def _tracked(row: WeekRecord, name: str, values: FloatArray, weights: FloatArray, chart: Cusum | None) -> Tracked:
-    """Return a metric of a row beside what is predicted of it, and add it to its chart."""
+    """Return a metric of a row compared with what is predicted of it, and add it to its chart."""
     low, middle, high = _quantiles(values, weights, (0.025, 0.5, 0.975))
     value, z, cusum = row.values.get(name), None, None
     if value is not None:

@@ -445,7 +445,7 @@ def _drift(steps: StepStretches) -> list[str]:
     how = f"steadily from {first} to {last}" if change.steady else f"on {date}"
     return [
         f"step time: from {change.before:.4g} to {change.after:.4g} s ({percent_text(size, 1, '+')}), {how}; the "
-        "scenario has the median"
+        "scenario uses the median"
     ]
 
 

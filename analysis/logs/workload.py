@@ -1,4 +1,4 @@
-"""The jobs of a site: its history to replay, streams fitted to it, and waits and occupancy of both beside the measured.
+"""The jobs of a site: its history to replay, streams fitted to it, and waits and occupancy of both against measured.
 
 What a job ran is taken as it was recorded, all of its attempts together: what failures took of it is in there already.
 So a replay of the history takes nodes away as they were, and moves their jobs at no cost. A failure must not take from
@@ -519,7 +519,7 @@ def log_normal_work(times: FloatArray, kinds: NDArray[np.int64]) -> tuple[float,
 
 
 def fleet(content: Mapping[str, Any], load: SiteWorkload, sources: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the scenario with the fitted streams, beside the training job where its records are one.
+    """Return the scenario with the fitted streams, next to the training job where its records are one.
 
     Starts and saves are in the recorded run times, so those of the streams take no time. Jobs of streams end
     with errors of their own as often as the records say: without a training job there are failures of nodes alone.
@@ -629,7 +629,7 @@ def _queue(load: SiteWorkload) -> dict[str, Any]:
     return {**({"partitions": load.partitions} if load.partitions else {}), "scheduler": load.scheduler}
 
 
-# The backtest: waits by size, occupancy and ETTR as they were, beside both scenarios.
+# The backtest: waits by size, occupancy and ETTR as they were, compared with both scenarios.
 
 
 class _Batches(NamedTuple):
@@ -653,7 +653,7 @@ class _Batches(NamedTuple):
 def backtest(
     fitted: FittedModel, load: SiteWorkload, folder: Path, progress: Callable[[int, int | None], None]
 ) -> list[BacktestSummary]:
-    """Return what was measured beside what the replay and the fitted streams give.
+    """Return what was measured compared with what the replay and the fitted streams give.
 
     The replay has the same jobs, so its interval is that of the paired differences of 20 batches of them. That of the
     fitted streams is for a single history: 95 % of those that the model makes are in it.
@@ -666,7 +666,7 @@ def backtest(
 
 
 def _tested(name: str, count: int, batches: _Batches, streams: Sequence[float]) -> BacktestSummary:
-    """Return a metric of some jobs beside what the replay, and replications of the streams if there are four, give."""
+    """Return a metric of some jobs against what the replay, and replications of the streams if there are four, give."""
     measured, replayed, half = batches.row()
     most = math.inf if name.startswith("wait") else 1.0
 

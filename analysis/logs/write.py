@@ -169,9 +169,9 @@ def scenario(fitted: FittedModel, tables: Tables) -> dict[str, Any]:
         "initialize 5 min: no training log": restart is None,
         "a checkpoint every 30 min: no training log shows three rollbacks": interval is None,
         "a checkpoint stalls steps for 5 s, takes 1 min to write and 1 min to read: in no log": True,
-        "detection 2 min: no kernel log beside the outages": detection is None,
+        "detection 2 min: no kernel log in addition to the outages": detection is None,
         "a job that failed is queued again at once: no records of one large job in several runs": delay is None,
-        "repair 1 d: no log has the ends of outages": document.repair is None,
+        "repair 1 d: no log contains the ends of outages": document.repair is None,
     }
     tier = {"interval": duration(interval or 1800.0), "mode": "async"}
     recovery = {"use": "full-restart", "initialize": duration(restart or 300.0)}
@@ -258,7 +258,7 @@ def files(
         "study.yaml": head + sim.dump(study(document)),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),
         SCENARIO: head + sim.dump(content),
-        "replay.yaml": f"{head}# The outages as they were, in place of the model.\n{sim.dump(replay(fitted, content))}",
+        "replay.yaml": f"{head}# The recorded outages, instead of the model.\n{sim.dump(replay(fitted, content))}",
     }
     if tables.attempts:
         texts["attempts.csv"] = as_csv(tables.attempts, LoggedAttempt)

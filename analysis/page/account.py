@@ -307,7 +307,7 @@ def delivered(title: str, rows: Sequence[Delivered], *, has_spread: bool = False
 
 
 class BesideFormula(NamedTuple):
-    """A number of the closed form beside the simulated one, and how both are written."""
+    """A number of the closed form compared with the simulated one, and how both are written."""
 
     title: str
     formula: float | None  # ``None`` where the formula says nothing of it
@@ -324,7 +324,7 @@ class BesideFormula(NamedTuple):
 
 
 def beside_formula(title: str, rows: Sequence[BesideFormula], note: str = "") -> TableBlock:
-    """Return the closed form beside the simulation: with intervals of what was simulated, or else with differences."""
+    """Return the closed form against the simulation: with intervals of what was simulated, or else with differences."""
     has_interval = any(row.interval for row in rows)
     columns: tuple[Column[BesideFormula], ...] = (
         Column("", lambda row: row.title),
@@ -341,7 +341,7 @@ def beside_formula(title: str, rows: Sequence[BesideFormula], note: str = "") ->
 
 
 def jobs_table(document: RunDocument) -> TableBlock | None:
-    """Return a line for each named job, if there are several, any that can finish, or streams beside them."""
+    """Return a line for each named job, if there are several, any that can finish, or streams next to them."""
     jobs, is_fleet = document.per_job, not document.fleet.is_empty
     ends = any(job.finished or job.censored for job in jobs.values())
     if not jobs or (len(jobs) == 1 and not ends and not is_fleet):

@@ -53,7 +53,7 @@ _UNITS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "T": "tri
 
 _UNITS |= {"M": "millions"}
 
-"""The words of units beside an axis."""
+"""The words of units next to an axis."""
 
 
 class _Axis(NamedTuple):
@@ -221,11 +221,11 @@ def reproduction_section(report_data: ReportData) -> Section:
         rows.append((name, "command", content["provenance"]["command"] or "called from Python"))
         rows += [(name, "versions", _versions(content)), (name, "seed", seed_of(report_data, content))]
     rows += [(report_data.results.file, what, text) for what, text in digests(report_data)]
-    items = [grid("What made the numbers", ("file", "what", "value"), rows, range(3))]
+    items = [grid("Origin of the numbers", ("file", "what", "value"), rows, range(3))]
     for key, title in (
         ("assumptions", "Assumptions of the scenario and the study"),
         ("warnings", "Warnings"),
-        ("notes", "What to know before using the numbers"),
+        ("notes", "Notes on the numbers"),
     ):
         lines = dict.fromkeys(line for content in documents.values() for line in _lines(content, key))
         if lines:
@@ -256,7 +256,7 @@ def _steps(report_data: ReportData) -> Iterator[str]:
         yield f"Or with nothing but this folder, DIR: {command}"
     if digests(report_data):
         yield "Compare the digests below with those of the new results: the same digest is the same scenario."
-    yield "Make this report of the results with ettrick report DIR, which simulates the scenario in its pictures alone."
+    yield "Make this report of the results with ettrick report DIR, which simulates the scenario only for its pictures."
 
 
 def _from_folder(report_data: ReportData) -> Iterator[str]:

@@ -402,7 +402,7 @@ class Explorer:
         stated = dict(_assigned(text) for text in self.overrides)
         content = {
             "name": f"explore-{self.base.name}",
-            "question": "What is each change worth alone, and what are all of them together?",
+            "question": "What is each change worth on its own, and what are all of them worth together?",
             "scenario": self.name if self.name in sim.shipped("scenarios") else str(sim.find(self.name).absolute()),
             "seed": stated.pop("seed", None),  # a study has one for all of its points
             "set": stated,

@@ -5,20 +5,24 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.metrics import BUCKETS, METRICS
 from ettrick.sim import NO_FAILURE
 from ettrick.sim.yamlfile import load
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class Term(NamedTuple):
-    """A term, the pattern that recognises it in a text, what it means, and the page of the documentation on it."""
+    """A term, the pattern that recognises it in a text, its meaning, the page on it, and the words that it replaces."""
 
     name: str
     pattern: str
     meaning: str
     page: str
+    replaces: Sequence[str] = ()
 
 
 @functools.cache

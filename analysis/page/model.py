@@ -43,7 +43,7 @@ class TableBlock:
     rows: Sequence[Sequence[str]]  # texts of the cells
     # Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
     shades: Sequence[Sequence[float | None]] = ()
-    note: str = ""  # what to know beside it
+    note: str = ""  # what to know next to it
 
 
 def grid(
@@ -120,7 +120,7 @@ def in_full(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def labels(title: str, *rows: tuple[str, str]) -> Section:
-    """Return labels with texts beside them."""
+    """Return labels with texts next to them."""
     return Section("labels", title, (), (grid("", ("", ""), rows),))
 
 

@@ -157,7 +157,7 @@ def read_results(folder: Path) -> FolderResults:
         return FolderResults(folder, kinds[0], documents)
     if documents:
         raise ReportError(
-            f"{next(iter(documents))} is not a document that this version of Ettrick writes: make the results anew"
+            f"{next(iter(documents))} is not a document that this version of Ettrick writes: write the results again"
         )
     if (folder / "journal.jsonl").is_file():
         raise ReportError("holds a study that is not finished: go on with the same ettrick sweep command first")
@@ -172,7 +172,7 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
     """Turn what goes wrong with a folder into `ReportError`, unless everything in it is as it was written.
 
     What a report needs is checked on reading; this is for documents of earlier versions, which have no checksum, and
-    for scenarios and studies that are not those of the document beside them.
+    for scenarios and studies that are not those of the document next to them.
     """
     try:
         yield
@@ -186,12 +186,13 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
             raise
         worded = " ".join(f"{type(error).__name__}: {error}".split())
         raise ReportError(
-            f"{results.file}: no report can be made of it and of what lies beside it ({worded}); make the results anew"
+            f"{results.file}: no report can be made of it and of the other files of its folder ({worded}); write the "
+            "results again"
         ) from None
 
 
 def _is_whole(results: FolderResults) -> bool:
-    """Return whether all documents have checksums, and scenarios and study beside them are those that they are of."""
+    """Return whether all documents have checksums, and scenarios and study next to them are those that they are of."""
     if not all("sha256" in content["provenance"] for content in results.documents.values()):
         return False
     folder, main = results.folder, results.main
@@ -215,9 +216,9 @@ def _check(kind: str, content: dict[str, Any]) -> None:
         models: dict[str, type[Document]] = {"fit": FitDocument, "lives": LivesDocument}
         read_document(kind, content, models.get(kind))
     except DocumentMistakeError as error:
-        raise ReportError(f"{name}: {error}; make the results anew") from None
+        raise ReportError(f"{name}: {error}; write the results again") from None
     if content["provenance"].get("sha256", checksum(content)) != checksum(content):
-        message = f"{name}: was changed after it was written (provenance.sha256 does not fit); make the results anew"
+        message = f"{name}: was changed after it was written (provenance.sha256 does not fit); write the results again"
         raise ReportError(message)
 
 
@@ -404,7 +405,7 @@ class ReportData:
         for number, row in enumerate(rows, start=2):
             mistake = _mistake_in(row)
             if mistake is not None:
-                message = f"{path.name}:{number}: {mistake} is not what ettrick sweep writes; make the results anew"
+                message = f"{path.name}:{number}: {mistake} is not what ettrick sweep writes; write the results again"
                 raise ReportError(message)
         return rows
 
@@ -502,7 +503,7 @@ def at_size(prepared: Prepared, gpus: float) -> Prepared | None:
     """Return the scenario with a first job of about so many GPUs, and as much more or less of everything else.
 
     Jobs, nodes, spares and parts grow together, replicas too; the time of a step, saves and the model stay. Intervals
-    between saves that a rule chooses are chosen anew. ``None`` where its rates cannot be distinguished.
+    between saves that a rule chooses are chosen again. ``None`` where its rates cannot be distinguished.
     """
     rates = interruption_rates(prepared)
     if rates is None:
@@ -530,7 +531,7 @@ def at_size(prepared: Prepared, gpus: float) -> Prepared | None:
 def at_rate(prepared: Prepared, factor: float) -> Prepared:
     """Return the scenario with a `factor` times as long between failures of every cause [-].
 
-    Intervals between saves that a rule chooses are chosen anew.
+    Intervals between saves that a rule chooses are chosen again.
     """
     sources = tuple(
         source if source.law is None else replace(source, law=source.law.scaled(factor)) for source in prepared.sources
@@ -577,7 +578,7 @@ def _job(prepared: Prepared, job: PreparedJob, ratio: float, mtti: float) -> Pre
 
 
 def _checkpoint(prepared: Prepared, job: PreparedJob) -> Any:
-    """Return the checkpoints of a job of another size; those that it has where they cannot be worked out anew."""
+    """Return the checkpoints of a job of another size; those that it has where they cannot be worked out again."""
     current: Any = job.checkpoint
     checkpoint = prepared.scenario.checkpoint
     size = checkpoint_size(job.plan.work.shape) if job.plan is not None else None

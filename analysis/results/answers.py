@@ -129,7 +129,7 @@ class CrossoverAnswer(AnswerData):
 
 
 class FrontCell(Part):
-    """A combination on the front, or perhaps on it; beside these keys stand its metrics and numbers of axes by name."""
+    """A combination on the front, or perhaps on it. Other keys: its metrics, and its numbers of axes, by name."""
 
     model_config = ConfigDict(extra="allow")
 

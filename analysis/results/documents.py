@@ -19,17 +19,17 @@ class ValidationRow(Part):
     """A row: what the table states ([add a row](../howto/check-ettrick.md#add-a-row)), and what came of it."""
 
     id: str = Field(description="Name, unique in the table.")
-    quantity: str = Field(description="What is compared.")
-    paper: str = Field(description="Who published it.")
+    quantity: str = Field(description="The quantity compared.")
+    paper: str = Field(description="Paper that published it.")
     where: str = Field("", description="Where in the paper.")
     provenance: str = Field("", description="`primary`, `secondary`, `derived`, `theory` or `program`.")
-    inputs: str = Field("", description="What it follows from.")
+    inputs: str = Field("", description="Inputs of the published value.")
     value: Number = Field(None, description="The published value.")
     unit: str = Field("", description="Unit of the values.")
     tolerance: dict[str, Any] = Field({}, description="How near ours must be.")
     label: str = Field(description="`calibrated`, `emergent`, `sanity` or `identity`.")
-    conventions: Labels = Field({}, description="What is counted how.")
-    measure: str = Field("", description="What makes our value.")
+    conventions: Labels = Field({}, description="Conventions of counting.")
+    measure: str = Field("", description="Measure that computes our value.")
     arguments: dict[str, Any] = Field({}, description="With which arguments.")
     replications: Count = Field(0, description="Number of replications.")
     independent: bool = Field(False, description="Whether it is one of those that are taken together.")
@@ -63,7 +63,7 @@ class ValidationGroup(Part):
 class NotChecked(Part):
     """A published value that is not compared."""
 
-    paper: str = Field(description="Who published it.")
+    paper: str = Field(description="Paper that published it.")
     what: str = Field(description="The value.")
     why: str = Field(description="Why it is not compared.")
 

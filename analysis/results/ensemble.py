@@ -1,6 +1,6 @@
 """Many replications added up one by one: sums, and a few numbers of each where a spread is asked for.
 
-`Ensemble` has the replications of a scenario: `Ensemble.rows` their metrics, the rest of it what documents say beside
+`Ensemble` has the replications of a scenario: `Ensemble.rows` their metrics, the rest of it what documents say next to
 them.
 """
 

@@ -40,13 +40,13 @@ class WorthRow(Part):
     """A change."""
 
     name: str = Field(description="The cause or the knob.")
-    change: str = Field(description="What is different.")
+    change: str = Field(description="The change, in words.")
     gain: dict[str, DifferenceSummary | None] = Field(
         description="By metric of `base`, above the scenario as it is; what is the same in all replications is not "
         "`resolved`; null where the data do not show it."
     )
     money_per_year: DifferenceSummary | None = Field(
-        description="What the additional work of a year would cost at `price_of_work`; null without prices."
+        description="Price of the additional work of a year, at `price_of_work`; null without prices."
     )
     closed_form: Numbers = Field(description="By metric, the formula's gain; empty where none applies.")
     counts: bool = Field(True, description="Of `rows` only: whether it is part of `together` and `added`.")
@@ -81,12 +81,12 @@ class WorthDocument(Document):
     base: dict[str, WorthBase] = Field(description="The scenario as it is, by metric.")
     currency: str | None = Field(description="Null without prices.")
     price_of_work: Number = Field(description="Of a token, or with `by: ettr` of a productive GPU-second.")
-    one_point: OnePoint | None = Field(None, description="What a point of ETTR is as much as; null where it is 0.")
+    one_point: OnePoint | None = Field(None, description="Worth of one point of ETTR; null where it is 0.")
     causes: WorthGroup = Field(description="Each cause removed in turn.")
     knobs: WorthGroup = Field(description="Each knob better by a tenth.")
     left_out: Labels = Field(description="By knob, why it does not apply, or not together with those before it.")
     closed_form_reasons: Texts = Field(description="Why no closed form applies.")
-    closed_form_assumptions: Texts = Field(description="What it takes for granted and the scenario breaks.")
+    closed_form_assumptions: Texts = Field(description="Its assumptions that the scenario breaks.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="Those of the scenario.")
     provenance: Origin
@@ -115,7 +115,7 @@ class StoreSummary(Part):
 
     store: str = Field(description="Its name.")
     interval_s: Number = Field(description="Stepping between saves [s].")
-    period_s: Number = Field(description="What these steps take [s].")
+    period_s: Number = Field(description="Duration of these steps [s].")
     steps: Whole | None = Field(description="How many steps these are; null without a time of a step.")
     stall_s: Number = Field(description="Stall of a save [s].")
     durable_after_s: Number = Field(description="From the end of the stall [s].")
@@ -139,8 +139,8 @@ class Preset(Part):
 
     name: str = Field(description="Its name.")
     title: str = Field(description="In words.")
-    source: str = Field(description="Who says so.")
-    notes: list[Note] = Field(description="What its numbers rest on.")
+    source: str = Field(description="Source of the value.")
+    notes: list[Note] = Field(description="Sources of its numbers.")
 
 
 class PhasePart(Part):
@@ -148,21 +148,21 @@ class PhasePart(Part):
 
     name: str = Field(description="Its name.")
     mean_s: Number = Field(description="Mean time [s].")
-    faults: Texts | None = Field(description="Classes of faults after which alone it is needed; null for all.")
+    faults: Texts | None = Field(description="Classes of faults after which it is needed; null for all.")
 
 
 class PhaseSummary(Part):
     """A phase of a recovery: means at the size of the job, for a fault that takes one of its nodes."""
 
     mean_s: Number = Field(description="Mean of what is needed after all faults [s].")
-    parts: list[PhasePart] = Field(description="One after another.")
+    parts: list[PhasePart] = Field(description="Parts, in order.")
 
 
 class RungSummary(Part):
     """A rung of a ladder."""
 
     name: str = Field(description="Its name.")
-    keeps: str = Field(description="What it keeps.")
+    keeps: str = Field(description="State that it keeps.")
     pools: Texts = Field(description="Pools of replacements; empty: the queue.")
     patience_s: Number = Field(description="How long it waits for them [s]; null for ever.")
     budget: Whole | None = Field(description="Tries in a row; null for any.")
@@ -218,7 +218,7 @@ class JobPower(Part):
     job_w: Real = Field(description="All nodes of the job in training [W].")
     joules_per_token: Number = Field(description="Energy of a token [J].")
     measured: bool = Field(description="Whether it was measured.")
-    source: str = Field(description="Who says so.")
+    source: str = Field(description="Source of the value.")
 
 
 class TermShare(Part):
@@ -238,7 +238,7 @@ class Utilisation(Part):
     """Use of the peak, by a convention."""
 
     flop_per_token: Real = Field(description="Without recomputation [FLOP].")
-    recomputed_flop_per_token: Real = Field(description="What the backward pass computes again [FLOP].")
+    recomputed_flop_per_token: Real = Field(description="FLOP that the backward pass computes again [FLOP].")
     mfu: Real = Field(description="Model FLOP utilisation.")
     hfu: Real = Field(description="Hardware FLOP utilisation, which counts both.")
 
@@ -247,7 +247,7 @@ class ModelSummary(Part):
     """The model of a job."""
 
     title: str = Field(description="Its name.")
-    source: str = Field(description="Who says so.")
+    source: str = Field(description="Source of the value.")
     parameters: Real = Field(description="Embeddings included.")
     active_parameters: Real = Field(description="For a token.")
     has_experts: bool = Field(description="Whether it has experts.")
@@ -257,7 +257,7 @@ class AcceleratorSummary(Part):
     """The numbers of the data sheet that a step rests on."""
 
     title: str = Field(description="Its name.")
-    source: str = Field(description="Who says so.")
+    source: str = Field(description="Source of the value.")
     generation: str = Field(description="Its generation.")
     announced: bool = Field(description="Whether its numbers are announced or stated, and not those of a data sheet.")
     precision: str = Field(description="Of the job.")
@@ -277,7 +277,7 @@ class PeakShare(Part):
 
 
 class Constant(Part):
-    """A number of the model of steps that no data sheet gives; in seconds, bytes and shares."""
+    """A number of the step model that no data sheet gives; in seconds, bytes and shares."""
 
     value: Real = Field(description="The number.")
     basis: str = Field(description="`fitted` or `textbook`.")
@@ -305,7 +305,7 @@ class GroupLink(Part):
     through: str = Field(description="`scale_up` links or `nic`.")
     bytes_per_s: Real = Field(description="Of a GPU, one direction [B/s].")
     nics_together: Whole | None = Field(description="Ranks of a domain that divide its traffic among their NICs.")
-    reached_bytes_per_s: Real = Field(description="What collectives reach [B/s].")
+    reached_bytes_per_s: Real = Field(description="Bandwidth that collectives reach [B/s].")
 
 
 class CheckpointSize(Part):
@@ -322,21 +322,21 @@ class Degraded(Part):
     time_s: Real = Field(description="Time of the step [s].")
     pace: Real = Field(description="In tokens, relative to the healthy job.")
     basis: str = Field(description="The `model` of steps, or the `communication` that the scenario states.")
-    compute: Real = Field(description="What is left of the compute.")
-    network: Real = Field(description="What is left of the network.")
+    compute: Real = Field(description="Share of the compute that is left.")
+    network: Real = Field(description="Share of the network that is left.")
     missing: Whole = Field(description="Replicas missing.")
     tensor: Whole = Field(description="Tensor ranks left.")
 
 
-_NOT_KNOWN = Field(None, description="Null: the model of steps does not know it.")
+_NOT_KNOWN = Field(None, description="Null: the step model does not know it.")
 
 
 class ExplainedJob(Part):
-    """A job; what only the model of steps knows is null where it does not."""
+    """A job; what only the step model knows is null where it does not."""
 
     gpus: Count = Field(description="Of the job.")
     nodes: Count = Field(description="Of the job.")
-    lacks: Any = Field(description="What the scenario would have to state for a breakdown; empty if nothing.")
+    lacks: Any = Field(description="Keys that the scenario lacks for a breakdown; empty if none.")
     step: StepSummary = Field(description="Its healthy step.")
     calibration: CalibrationSummary | None = Field(description="The measured step that scales the model's.")
     tokens_per_s: Number = Field(description="Of the whole job.")
@@ -359,7 +359,7 @@ class ExplainedJob(Part):
 
 
 class PlannedJob(ExplainedJob):
-    """A job that the model of steps knows."""
+    """A job that the step model knows."""
 
     parts: dict[str, StepPart] = Field(description="`computing`, `communication`, `bubble` and `rest`.")
     utilisation: dict[str, Utilisation] = Field(description="By convention, `causal` and `full`.")
@@ -372,7 +372,7 @@ class PlannedJob(ExplainedJob):
     layout: LayoutSummary = Field(description="How model and batch are spread.")
     execution: dict[str, Any] = Field(description="[As the scenario states it](scenario/jobs.md).")
     groups: dict[str, GroupLink] = Field(description="By kind of group.")
-    memory_shares: Numbers = Field(description="What the fullest GPU holds over what it has, by part.")
+    memory_shares: Numbers = Field(description="Memory used over memory available on the fullest GPU, by part.")
     checkpoint: CheckpointSize = Field(description="Size of a checkpoint.")
     degraded: dict[str, Degraded] = Field(
         description="`slow_gpu`, `narrow_nics`, `replica_missing_keep`, `replica_missing_shrink` (the batch is kept or "
@@ -381,7 +381,7 @@ class PlannedJob(ExplainedJob):
 
 
 class Fit(Part):
-    """The data to which the model of steps is fitted."""
+    """The data to which the step model is fitted."""
 
     steps: Count = Field(description="Measured steps.")
     mean_error: Real = Field(description="Their mean error.")
@@ -424,7 +424,7 @@ class ServiceAmounts(Part):
     tokens_per_gpu_s: Real = Field(description="Output tokens of a GPU [1/s].")
     tokens_per_s_user: Real = Field(description="Output tokens of a request [1/s].")
     requests_per_s: Real = Field(description="Of a replica [1/s].")
-    gpu_w: Number = Field(description="What a GPU draws [W]; null where not known.")
+    gpu_w: Number = Field(description="Power of a GPU [W]; null where not known.")
     joules_per_million_tokens: Number = Field(description="Of the GPUs [J]; null where power is not known.")
     facility_joules_per_million_tokens: Number = Field(
         None, description="With hosts and PUE [J]; null where the power of a node is not known."
@@ -462,9 +462,12 @@ class PrefillSummary(Part):
     tensor: Count = Field(description="Ranks that share the attention of a sequence.")
     data: Count = Field(description="Ranks with sequences of their own.")
     pipeline: Count = Field(description="Stages.")
-    prompts_per_s: Real = Field(description="What they read together [1/s].")
+    prompts_per_s: Real = Field(description="Prompts that they read together [1/s].")
     busy: Real = Field(description="Stated demand over that.")
-    balance: Real = Field(description="What they read over what decoders carry within the TPOT of the SLO; 1 is even.")
+    balance: Real = Field(
+        description="Prompts that they read over the requests that decoders carry within the TPOT of the SLO; 1 is "
+        "even."
+    )
     handover_s: Real = Field(description="Until keys and values of a mean prompt have passed to a decoder [s].")
 
 
@@ -479,7 +482,7 @@ class ExplainedService(Part):
     tensor: Count = Field(description="Ranks that share the attention of a sequence.")
     data: Count = Field(description="Ranks with sequences of their own.")
     pipeline: Count = Field(description="Stages.")
-    basis: str = Field(description="What times rest on: fitted, calibrated, or fitted to other accelerators or models.")
+    basis: str = Field(description="Basis of the times: fitted, calibrated, or fitted to other accelerators or models.")
     sigma: Real = Field(description="Standard deviation of the logarithm of the times.")
     weight_bytes: Real = Field(description="Of a GPU [B].")
     cache_room_bytes: Real = Field(description="For keys and values, of a GPU [B].")
@@ -504,7 +507,7 @@ class ExplainedService(Part):
     )
     capacity_per_s: Real = Field(description="Requests that all replicas admit; beyond that most are late [1/s].")
     failures_per_day: Real = Field(description="That stop a replica, of all together.")
-    down_s: Real = Field(description="Detection, reading weights and start, where a spare is at hand [s].")
+    down_s: Real = Field(description="Detection, reading weights and start, where a spare is available [s].")
     repair_s: Number = Field(description="Mean repair of a node [s]; null where none is taken.")
     spares: list[SpareRow] = Field(description="By number of spare nodes, those of the scenario first.")
 
@@ -518,8 +521,8 @@ class ExplainDocument(Document):
     jobs: dict[str, PlannedJob | ExplainedJob] = Field(description="By name.")
     fleet: ExplainedFleet | None = Field(None, description="Jobs of streams; null without any.")
     services: dict[str, ExplainedService] = Field(default_factory=dict, description="By name.")
-    fit: Fit = Field(description="What the model of steps is fitted to.")
-    closed_form: ClosedFormSummary = Field(description="What a formula says.")
+    fit: Fit = Field(description="Data that the step model is fitted to.")
+    closed_form: ClosedFormSummary = Field(description="Closed-form results.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="Those of the scenario.")
     provenance: Origin
@@ -544,13 +547,13 @@ class LayoutRow(Part):
     microbatch: Whole = Field(description="Sequences of a microbatch.")
     microbatches: Whole = Field(description="Microbatches of a replica.")
     schedule: str = Field(description="Pipeline schedule.")
-    recompute: str = Field(description="What the backward pass computes again: a word, or modules.")
-    sharding: str = Field(description="What is sharded over replicas.")
+    recompute: str = Field(description="Recomputation in the backward pass: a word, or modules.")
+    sharding: str = Field(description="State that is sharded over replicas.")
     shard_ranks: Whole | None = Field(description="Over how many; null for all.")
     step_s: Real = Field(description="Time of a step [s].")
     step_s_band90: Pair = Field(description="Interval that holds it with 90 % [s].")
     mfu: Real = Field(description="Model FLOP utilisation.")
-    memory_bytes: Real = Field(description="What the fullest GPU holds [B].")
+    memory_bytes: Real = Field(description="Memory used on the fullest GPU [B].")
     memory_share: Real = Field(description="Over what it has.")
     bubble_share: Real = Field(description="Pipeline bubble over the step.")
     breakdown_s: Numbers = Field(description="By term [s].")
@@ -568,11 +571,11 @@ class LayoutsDocument(Document):
     gpus: Count = Field(description="Of the job.")
     accelerator: str = Field(description="Of the pool on which it starts.")
     found: Count = Field(description="Layouts that fit.")
-    sort: Literal["goodput", "step"] = Field(description="What they are sorted by.")
+    sort: Literal["goodput", "step"] = Field(description="Sort key.")
     layouts: list[LayoutRow] = Field(description="The best ones.")
     own: LayoutRow | None = Field(description="The scenario's own.")
-    notes: Texts = Field(description="What to know about the numbers.")
-    assumptions: Texts = Field(description="What the closed form takes for granted and the scenario breaks.")
+    notes: Texts = Field(description="Notes on the numbers.")
+    assumptions: Texts = Field(description="Assumptions of the closed form that the scenario breaks.")
     reasons: Texts = Field(description="Why no closed form applies.")
 
 
@@ -597,14 +600,14 @@ class KernelRow(Part):
     bytes: Real = Field(description="Of a call: moved in memory, or of a collective the message [B].")
     flop_per_byte: Number = Field(description="Arithmetic intensity.")
     bound: str | None = Field(
-        description="What most of its time alone goes to: `compute`, `memory`, `latency`, `waves` that are partly "
-        "filled, or `bandwidth` of links; null of what waits."
+        description="Largest part of its time when it runs on its own: `compute`, `memory`, `latency`, `waves` that "
+        "are partly filled, or `bandwidth` of links; null of what waits."
     )
     waves: Number = Field(description="Share of the multiprocessors that work, mean over waves; null where unknown.")
     alone_s: Real = Field(description="Predicted time of a call by itself [s].")
     best_s: Number = Field(description="Shortest time that the accelerator is known to reach [s]; null where unknown.")
-    call_s: Real = Field(description="What a call adds to the step [s].")
-    step_s: Real = Field(description="What all calls add to the step [s].")
+    call_s: Real = Field(description="Time that a call adds to the step [s].")
+    step_s: Real = Field(description="Time that all calls add to the step [s].")
     share: Real = Field(description="Of the step.")
     reached: Number = Field(description="Rate in the step over that of the benchmark; above 1 if the step is faster.")
 
@@ -616,7 +619,7 @@ class MeasuredKernel(Part):
     measurements: Count = Field(description="Of it in the file.")
     measured_s: Real = Field(description="Mean time of a call by itself [s].")
     predicted_s: Real = Field(description="The prediction of that [s].")
-    saved_s: Real = Field(description="What the step would be shorter by at the shortest known time [s].")
+    saved_s: Real = Field(description="Time that the step would save at the shortest known time [s].")
 
 
 class KernelChange(Part):
@@ -637,7 +640,7 @@ class KernelComparison(Part):
     noise: Real = Field(description="Relative standard deviation of one measurement.")
     noise_basis: str = Field(description="`repeated measurements` or `stated`.")
     changes: list[KernelChange] = Field(description="The largest increase first.")
-    not_in_both: Texts = Field(description="Kernels of one file alone.")
+    not_in_both: Texts = Field(description="Kernels of only one file.")
 
 
 class KernelsDocument(Document):
@@ -658,7 +661,7 @@ class KernelsDocument(Document):
     calibrated_step_s: Number = Field(description="The step with measured kernels [s]; null without a file.")
     software: Numbers = Field(description="Shares to state as `software` of the job; empty without a file.")
     comparison: KernelComparison | None = Field(description="Of two files.")
-    notes: Texts = Field(description="What to know about the numbers.")
+    notes: Texts = Field(description="Notes on the numbers.")
 
 
 class ServiceLayoutRow(Part):
@@ -672,7 +675,7 @@ class ServiceLayoutRow(Part):
     prefill_gpus: Count | None = Field(None, description="GPUs of one of them.")
     is_own: bool = Field(description="Whether the layout is the scenario's own.")
     is_within_slo: bool = Field(description="Whether mean TPOT and mean TTFT are within the SLO.")
-    amounts: ServiceAmounts = Field(description="What a replica does.")
+    amounts: ServiceAmounts = Field(description="Amounts of a replica.")
     tokens_per_mw_s: Number = Field(
         description="Output tokens of a megawatt of the facility [1/s]; null where not known."
     )
@@ -687,9 +690,9 @@ class ServiceLayoutsDocument(Document):
     service: str = Field(description="Name of the service.")
     gpus: Count = Field(description="Of the service.")
     accelerator: str = Field(description="Of the pool on which it starts.")
-    basis: str = Field("", description="What times rest on, as in `explain`.")
+    basis: str = Field("", description="Basis of the times, as in `explain`.")
     found: Count = Field(description="Layouts that fit.")
-    sort: str = Field(description="What is weighed against tokens/s of a user.")
+    sort: str = Field(description="Quantity weighed against tokens/s of a user.")
     layouts: list[ServiceLayoutRow] = Field(description="The Pareto set, fastest for the user first.")
 
 
@@ -698,7 +701,7 @@ class FormulaResult(Part):
 
     value: Number = Field(description="In `unit`; null where it is not finite.")
     unit: Literal["s", "share", "count", "1/d"] = Field(description="Seconds, a share, a number, or of a day.")
-    meaning: str = Field(description="What it is.")
+    meaning: str = Field(description="Meaning of the result.")
     note: str = Field("", description="Of an approximation outside its range: that it is, and a bound.")
 
 
@@ -710,7 +713,7 @@ class FormulaDocument(Document):
     equation: str = Field(description="In the symbols of its source.")
     inputs: Numbers = Field(description="By option, in SI; null where it is infinite.")
     results: dict[str, FormulaResult] = Field(description="By name.")
-    assumptions: Texts = Field(description="What has to hold.")
+    assumptions: Texts = Field(description="Conditions that have to hold.")
     reference: str = Field(description="Its source.")
 
 
@@ -735,7 +738,7 @@ def results_schema() -> dict[str, Any]:
     listed = [{"$ref": f"#/$defs/{model.__name__}"} for model in DOCUMENTS.values()]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What Ettrick prints with --json",
+        "title": "Documents that Ettrick prints with --json",
         "anyOf": listed,
         **schema,
     }

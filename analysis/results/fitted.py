@@ -27,7 +27,7 @@ class FileRead(Part):
     """Kind, lines, used rows and period of an input."""
 
     file: str = Field(description="Its name.")
-    kind: str = Field(description="What it was read as.")
+    kind: str = Field(description="Format that it was read as.")
     lines: Count = Field(description="Lines that it has.")
     rows: Count = Field(description="Rows that were used.")
     first: str | None = Field(description="First moment in it, UTC.")
@@ -68,7 +68,7 @@ class CauseSummary(Part):
     events: Count = Field(description="Outages of this cause.")
     in_incidents: Count = Field(description="Of these, how many belong to incidents.")
     rate: Estimated = Field(description="All outages per 1000 node-days up; without any, the upper 95 % limit.")
-    background: Real = Field(description="Rate of a source that has the relapse beside it, per 1000 node-days up.")
+    background: Real = Field(description="Rate of a source with an additional relapse, per 1000 node-days up.")
     method: str = Field(description="`counted`, or `shared` where few events borrow strength from the other causes.")
     repair: LawSummary | None = Field(description="Repair times; null where the common ones apply.")
     basis: dict[str, int] = Field(description="Outages by the rule that gave the cause.")
@@ -110,7 +110,9 @@ class ClusteringSummary(Part):
     events: Count = Field(description="Failures of single nodes that were fitted.")
     fits: dict[str, ClusteringFit] = Field(description="`poisson`, `frailty`, `relapse`, `both`.")
     chosen: str = Field(description="The one in the model.")
-    alternative: str = Field("", description="One that the data do not rule out, in `failures-alternative.yaml`.")
+    alternative: str = Field(
+        "", description="Another model that the data do not rule out, in `failures-alternative.yaml`."
+    )
     relapse: Answer = Field(description="Whether failures repeat after repairs.")
     frailty: Answer = Field(description="Whether some nodes stay worse than others.")
     upper_cv2: Number = Field(description="Upper 95 % limit of the squared variation between nodes.")
@@ -158,7 +160,7 @@ class TrainingSummary(Part):
 
 
 class CheckSummary(Part):
-    """A statistic of the data beside the fitted model, simulated on the same exposure."""
+    """A statistic of the data compared with the fitted model, simulated on the same exposure."""
 
     name: str = Field(description="Which.")
     data: Number = Field(description="Of the data.")
@@ -180,7 +182,7 @@ class CostSummary(Part):
     replay_p95: Number = Field(None, description="95 % quantile of single runs.")
     measured: Number = Field(description="Goodput by steps of the training log.")
     measured_in_time: Number = Field(None, description="Its goodput in time.")
-    lost_gpu_hours: Number = Field(None, description="What the job loses in the length of the window, by the model.")
+    lost_gpu_hours: Number = Field(None, description="GPU-hours that the job loses in the window, by the model.")
     replications: Count = Field(description="Runs of each.")
 
 
@@ -191,7 +193,7 @@ class StreamSummary(Part):
     partition: str = Field(description="Where they queue; empty if no record says.")
     jobs: Count = Field(description="Jobs that ended, on which all numbers rest.")
     days: Real = Field(description="In which they were submitted.")
-    gpu_hours: Real = Field(description="What they ran.")
+    gpu_hours: Real = Field(description="GPU-hours that they ran.")
     gpus: dict[str, float] = Field(description="How many asked for so many GPUs.")
     rate: Estimated = Field(description="Submissions per day; the interval has their dispersion.")
     dispersion: Real = Field(description="Variance over mean of daily counts; 1 for a Poisson process.")
@@ -208,7 +210,7 @@ class StreamSummary(Part):
 
 
 class BacktestSummary(Part):
-    """A metric of the jobs as they were, beside a replay of the same jobs and the fitted streams."""
+    """A recorded metric of the jobs, compared with a replay of the same jobs and the fitted streams."""
 
     metric: str = Field(description="Which [metric](metrics.md); waits by size from being eligible to the first start.")
     jobs: Count = Field(description="Jobs that it is of.")
@@ -249,8 +251,8 @@ class FitDocument(Document):
     rate: Estimated = Field(
         description="Unplanned outages per 1000 node-days up; the interval has their dispersion over weeks and nodes."
     )
-    files: list[FileRead] = Field(description="What was read.")
-    dropped: list[DroppedRows] = Field(description="What was not used, and why.")
+    files: list[FileRead] = Field(description="Files read.")
+    dropped: list[DroppedRows] = Field(description="Rows not used, and why.")
     causes: list[CauseSummary] = Field(description="Causes, the most frequent first.")
     unseen: dict[str, float] = Field(description="Causes without an event: upper 95 % limit per 1000 node-days up.")
     unknown_texts: dict[str, int] = Field(description="Commonest reasons that no rule matches, digits as #.")
@@ -264,13 +266,15 @@ class FitDocument(Document):
     xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")
     attribution: AttributionSummary | None = Field(description="Null without job records.")
     training: TrainingSummary | None = Field(description="Null without training logs.")
-    checks: list[CheckSummary] = Field(description="The model simulated on the same exposure, beside the data.")
+    checks: list[CheckSummary] = Field(
+        description="The data compared with simulations of the model on the same exposure."
+    )
     cost: CostSummary | None = Field(None, description="Null where the scenario cannot be simulated.")
     streams: list[StreamSummary] = Field(
         default_factory=list, description="Streams fitted to job records; empty without twenty jobs that ended."
     )
     backtest: list[BacktestSummary] = Field(
-        default_factory=list, description="Waits, occupancy and ETTR as they were, beside those simulated."
+        default_factory=list, description="Recorded waits, occupancy and ETTR compared with simulated ones."
     )
     curves: dict[str, CurveSummary] = Field(
         default_factory=dict,
@@ -282,8 +286,8 @@ class FitDocument(Document):
         description="Swings of all rates in the model: `days` of a stretch and `cv`; zero for none.",
     )
     simulated: Count = Field(0, description="How many times.")
-    findings: Texts = Field(description="What to know before using the numbers.")
-    not_known: Texts = Field(description="What logs cannot say.")
+    findings: Texts = Field(description="Points to know before you use the numbers.")
+    not_known: Texts = Field(description="Quantities that logs do not contain.")
     provenance: Origin
 
 
@@ -317,7 +321,7 @@ class BatchSummary(Part):
     late: Count = Field(description="Parts that were first seen at an age.")
     causes: dict[str, int] = Field(description="Failures by cause.")
     rate: Estimated = Field(description="Failures per part and year.")
-    laws: list[LawOfLives] = Field(description="Fits with late entry and censoring; the exponential alone below 20.")
+    laws: list[LawOfLives] = Field(description="Fits with late entry and censoring; only the exponential below 20.")
     chosen: str = Field(description="The one in `failures.yaml`.")
     law: dict[str, Any] = Field(description="The distribution, as a scenario states it.")
     misfit: Number = Field(
@@ -333,11 +337,11 @@ class LivesDocument(Document):
     """`ettrick fit FILE --json` prints this of a table of lives; `--out DIR` writes it to `fit.json`."""
 
     name: str = Field(description="Of the parts.")
-    files: list[FileRead] = Field(description="What was read.")
-    dropped: list[DroppedRows] = Field(description="What was not used, and why.")
+    files: list[FileRead] = Field(description="Files read.")
+    dropped: list[DroppedRows] = Field(description="Rows not used, and why.")
     batches: list[BatchSummary] = Field(description="The largest first.")
-    findings: Texts = Field(description="What to know before using the numbers.")
-    not_known: Texts = Field(description="What lives cannot say.")
+    findings: Texts = Field(description="Points to know before you use the numbers.")
+    not_known: Texts = Field(description="Quantities that lives do not contain.")
     provenance: Origin
 
 
@@ -346,9 +350,9 @@ class LivesDocument(Document):
 
 
 class Tracked(Part):
-    """A metric of a week, beside its prediction."""
+    """A metric of a week, compared with its prediction."""
 
-    measured: Number = Field(description="What was measured.")
+    measured: Number = Field(description="Measured value.")
     mean: Number = Field(description="Predicted mean.")
     low: Number = Field(description="2.5 % quantile of the prediction.")
     median: Number = Field(description="Its median.")
@@ -358,7 +362,7 @@ class Tracked(Part):
 
 
 class WeekSummary(Part):
-    """A measured week, beside what the model in force predicts for it."""
+    """A measured week, compared with what the model in force predicts for it."""
 
     week: str = Field(description="First day, or the folder of results.")
     days: Real = Field(description="Its length [d].")
@@ -383,11 +387,11 @@ class AlarmSummary(Part):
     week: str = Field(description="Week, or result, in which it is.")
     since: str = Field(description="Week from which the sum rises.")
     metric: str = Field(description="Of which metric.")
-    kind: Literal["sudden", "lasting"] = Field(description="One z, or the CUSUM.")
+    kind: Literal["sudden", "lasting"] = Field(description="Sudden: a single z-score; lasting: the CUSUM.")
     size: Number = Field(description="Measured less predicted mean, over these weeks.")
     worse: bool = Field(description="Whether the direction is the worse one.")
     confirmed: bool = Field(description="Whether it is worse, lasts two weeks, and is above the threshold.")
-    moved: Texts = Field(description="What explains it, the time of a step, buckets and causes: what costs most first.")
+    moved: Texts = Field(description="Explanations (step time, buckets and causes), the most costly first.")
 
 
 class TrackDocument(Document):
@@ -403,5 +407,5 @@ class TrackDocument(Document):
     weeks: list[WeekSummary] = Field(description="Weeks in order of time, or results.")
     alarms: list[AlarmSummary] = Field(description="Charts beyond their limits.")
     regression: bool = Field(description="Whether any alarm is confirmed.")
-    findings: Texts = Field(description="What to know before using the numbers.")
+    findings: Texts = Field(description="Points to know before you use the numbers.")
     provenance: Origin

@@ -396,7 +396,7 @@ def interval_method(summary: models.FleetSummary, replications: int, warmup: str
     """Return what intervals are made of, in words; empty where there is none."""
     of = number_of(replications, "replication")
     if summary.intervals == "batch means":
-        few = f"; where neighbouring batches are too alike, by {of}" if summary.correlated and replications > 1 else ""
+        few = f"; where adjacent batches are too correlated, by {of}" if summary.correlated and replications > 1 else ""
         return f"Intervals by batch means, {summary.batches} batches of {of}{few}; after a warm-up of {warmup}."
     return f"Intervals by {of}, each after a warm-up of {warmup}." if summary.intervals == "replications" else ""
 
@@ -421,7 +421,7 @@ def fleet_notes(summary: models.FleetSummary, replications: int) -> Iterator[str
         named = [METRICS[name].label for name in summary.correlated[:_MOST_NAMED]]
         more = len(summary.correlated) - len(named)
         names = ", ".join(named) + (f" and {number_of(more, 'other metric')}" if more else "")
-        yield f"no interval of {names}: neighbouring batches are too alike; simulate longer, or more often"
+        yield f"no interval of {names}: adjacent batches are too correlated; simulate longer, or more often"
     unfinished = sum(summary.outcomes[name].jobs for name in ("running", "waiting") if name in summary.outcomes)
     if unfinished:
         yield (

@@ -3,7 +3,7 @@
 Those of commands that look at a scenario without leaving a folder are in `ettrick.analysis.results.explained`.
 
 The reference page and the JSON Schema are written from them. Times are in seconds, GPU-time in GPU-seconds, shares
-between 0 and 1; what the data do not support is null. A key that another version writes beside these is left out on
+between 0 and 1; what the data do not support is null. A key that another version writes next to these is left out on
 reading; one with a default may be missing.
 """
 
@@ -38,7 +38,7 @@ class Provenance(Part):
     python: str = Field(description="Version of Python.")
     numpy: str = Field(description="Version of NumPy.")
     command: str = Field(description="The command, to be typed again.")
-    engine: str = Field("", description="What simulated the replications: `events`, or `compiled`, machine code.")
+    engine: str = Field("", description="Engine of the replications: `events`, or `compiled`, machine code.")
     engine_reason: str = Field("", description="Why events did.")
     model: str = Field("", description="Of a sweep, digest of the simulator.")
     sha256: str = Field(
@@ -83,7 +83,7 @@ class NodePowerSummary(Part):
     training_w: Real = Field(description="In training [W].")
     gpus: Count = Field(description="GPUs of the node.")
     measured: bool = Field(description="Whether both were measured.")
-    source: str = Field(description="Who says so.")
+    source: str = Field(description="Source of the value.")
 
 
 class Energy(Part):
@@ -92,13 +92,13 @@ class Energy(Part):
     nodes_j: Numbers = Field(description="Of the nodes by [bucket of the cluster](buckets.md#of-the-cluster) [J].")
     network_j: Real = Field(description="Of switches [J].")
     storage_j: Real = Field(description="Of storage [J].")
-    overhead_j: Real = Field(description="What PUE adds to these [J].")
+    overhead_j: Real = Field(description="Overhead of the facility by PUE [J].")
     total_j: Real = Field(description="All of it, the mean of the metric `energy` [J].")
     pue: Real = Field(description="Power of the facility over that of what stands in it.")
     switches: Whole = Field(description="Number of switches.")
     switch_w: Real = Field(description="Power of one [W].")
     node: NodePowerSummary | None = Field(None, description="Power of a node.")
-    assumptions: Texts = Field(description="What the energy rests on that nobody has measured.")
+    assumptions: Texts = Field(description="Assumptions of the energy that are not measured.")
 
 
 class ClusterCost(Part):
@@ -190,11 +190,11 @@ class Extrapolated(Part):
         description="With failures growing with the power `exponent` beyond; null for a smaller job."
     )
     exponent: Number = Field(description="That power.")
-    exponent_source: str = Field("", description="Who says so.")
+    exponent_source: str = Field("", description="Source of the value.")
 
 
 class SimulatedEttr(Part):
-    """ETTR of the replications beside a formula.
+    """ETTR of the replications compared with a formula.
 
     There is no interval for one replication, where all come to the same, and for a log, which is one history.
     """
@@ -227,9 +227,9 @@ class ClosedFormSummary(Part):
     availability: Numbers = Field(
         {},
         description="`node_availability` and, of domains used as wholes, `domain_availability` expected in the long "
-        "run of nodes that are alike, fail one by one or as a domain, and wait for no repair; empty of others.",
+        "run of identical nodes that fail one by one or as a domain, and wait for no repair; else empty.",
     )
-    assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
+    assumptions: Texts = Field(description="Assumptions of the formula that the scenario breaks.")
     waste: dict[str, Numbers] | None = Field(
         description="By order in the failure rate, `first`, `second`, `exact`: shares lost, by bucket, and `total`; "
         "null where the formula does not tell causes apart."
@@ -239,23 +239,27 @@ class ClosedFormSummary(Part):
         "`no_failure`."
     )
     extrapolated: list[Extrapolated] = Field(description="Failure bundles that were counted on jobs of other sizes.")
-    simulated: SimulatedEttr | None = Field(description="The replications beside it; null where nothing was simulated.")
+    simulated: SimulatedEttr | None = Field(
+        description="The simulated values to compare with; null where nothing was simulated."
+    )
 
 
 class StepSummary(Part):
-    """A healthy step; what needs the model of steps is null for a job without `model`, `batch` and `parallelism`."""
+    """A healthy step; what needs the step model is null for a job without `model`, `batch` and `parallelism`."""
 
     time_s: Number = Field(description="Time of the step [s]; null if nothing tells it.")
     basis: str | None = Field(
-        description="`measured`, `calibrated`, or the model of steps with efficiencies that are `fitted`, `assumed`, "
+        description="`measured`, `calibrated`, or the step model with efficiencies that are `fitted`, `assumed`, "
         "or of an accelerator of which there is the `peak only`."
     )
     stated: str | None = Field(description="The key of the scenario that tells it, `step_time` or `mfu`; else null.")
     sigma: Number = Field(None, description="Standard deviation of the logarithm of true over stated time.")
     band90_s: Pair = Field(None, description="Interval that holds the time with 90 % [s]; null for a measured step.")
-    model_s: Number = Field(None, description="Time by the model of steps alone [s].")
+    model_s: Number = Field(None, description="Time by the step model only [s].")
     model_sigma: Number = Field(None, description="Standard deviation of the logarithm of true over modelled time.")
-    model_band90_s: Pair = Field(None, description="Interval that holds the time with 90 %, by the model alone [s].")
+    model_band90_s: Pair = Field(
+        None, description="Interval that holds the time with 90 %, by the step model only [s]."
+    )
     scale: Number = Field(None, description="`time_s` over `model_s`: a measured step scales all terms.")
     breakdown: Numbers = Field(
         description="By term [s]; they sum to `time_s`. `gemm`, `attention`, `elementwise`, `launch`, `logits` compute "
@@ -263,9 +267,9 @@ class StepSummary(Part):
         "the pipeline; `optimizer`, `overhead` come once a step."
     )
     mfu: Number = Field(description="Model FLOP utilisation of the step.")
-    mfu_convention: str | None = Field(None, description="What `mfu` counts.")
+    mfu_convention: str | None = Field(None, description="FLOP that `mfu` counts.")
     memory_bytes: Numbers | None = Field(
-        None, description="What the fullest GPU holds, by part, the `total` of these, and the `capacity` [B]."
+        None, description="Memory used on the fullest GPU, by part, the `total` of these, and the `capacity` [B]."
     )
 
 
@@ -324,7 +328,7 @@ class StopsSummary(Part):
 
 
 class EndsSummary(Part):
-    """Jobs that ended alike."""
+    """Jobs with the same outcome."""
 
     jobs: Real = Field(description="In a mean replication.")
     gpu_s: Real = Field(description="GPU-time that they held [GPU s].")
@@ -356,9 +360,9 @@ class FleetSummary(Part):
     gpus: Count = Field(description="GPUs of the cluster.")
     jobs: Real = Field(description="Jobs that were submitted in a mean replication.")
     owned_gpu_s: Real = Field(description="GPU-time of the cluster in a mean replication [GPU s].")
-    intervals: str = Field(description="What intervals are made of: `replications`, `batch means`, or `none`.")
+    intervals: str = Field(description="Samples behind the intervals: `replications`, `batch means`, or `none`.")
     batches: Count = Field(description="How many batches, of all replications; 0 where intervals are of these.")
-    correlated: Texts = Field(description="Metrics without an interval, because neighbouring batches are too alike.")
+    correlated: Texts = Field(description="Metrics without an interval, because adjacent batches are too correlated.")
     growth: QueueGrowth | None = Field(
         description="Of the queue; null with too few windows for a line, and where all jobs are of logs that end."
     )
@@ -392,7 +396,7 @@ if TYPE_CHECKING:
 else:
     Streams = Annotated[
         FleetSummary | None,
-        Field(description="What streams of jobs came to; null without any."),
+        Field(description="Results of streams of jobs; null without any."),
         AfterValidator(lambda fleet: fleet or NO_STREAMS),
         WrapSerializer(lambda fleet, serialize: None if fleet.is_empty else serialize(fleet)),
     ]
@@ -430,7 +434,7 @@ class ServiceSummary(Part):
     in_flight: Number = Field(description="Requests in flight at such a stop, mean; null without any.")
     tokens_lost: Real = Field(description="Tokens that were made and lost, in a mean replication.")
     recomputed_s: Real = Field(description="Time of replicas to read moved requests again, in a mean replication [s].")
-    closed_form: StandingSummary | None = Field(description="What a formula says; null where replicas are scaled.")
+    closed_form: StandingSummary | None = Field(description="Closed-form results; null where replicas are scaled.")
     windows: list[ServiceWindow] = Field(description="The service over time.")
 
 
@@ -439,7 +443,7 @@ class TargetSummary(Part):
 
     of: str = Field(description="Name of the service, job or stream.")
     metric: str = Field(description="The [metric](metrics.md) that is promised.")
-    at_least: Real = Field(description="What a window has to reach.")
+    at_least: Real = Field(description="Value that a window has to reach.")
     window_s: Real = Field(description="Width of a window [s].")
     windows: Count = Field(description="Whole windows of a run.")
     metrics: Metrics
@@ -461,15 +465,15 @@ CauseLosses: TypeAlias = Annotated[
     Field(description="By cause, `no_failure` included, and bucket: GPU-seconds in a mean replication."),
 ]
 EnergyUse: TypeAlias = Annotated[
-    Energy | None, Field(description="What drew how much; null if it is not known what a node draws.")
+    Energy | None, Field(description="Energy by consumer; null if the power of a node is not known.")
 ]
-Spending: TypeAlias = Annotated[ClusterCost | None, Field(description="What was paid for; null without prices.")]
+Spending: TypeAlias = Annotated[ClusterCost | None, Field(description="Costs by item; null without prices.")]
 Jobs: TypeAlias = Annotated[
     dict[str, JobSummary], Field(description="By name of the job; empty where all are of streams.")
 ]
 Assumptions: TypeAlias = Annotated[Texts, Field(description="Those of the scenario.")]
-Advice: TypeAlias = Annotated[Texts, Field(description="What in a valid scenario costs more than it need.")]
-Notes: TypeAlias = Annotated[Texts, Field(description="What to know before using the numbers.")]
+Advice: TypeAlias = Annotated[Texts, Field(description="Settings of a valid scenario that cost more than necessary.")]
+Notes: TypeAlias = Annotated[Texts, Field(description="Points to know before you use the numbers.")]
 
 
 class RunDocument(Document):
@@ -499,14 +503,14 @@ class RunDocument(Document):
     )
     nodes_down: NodesDown | EmptyRun = Field(description="How many nodes are down at once; empty if no time passed.")
     domains_down: NodesDown | None = Field(
-        None, description="How many domains that are used as wholes are of no use at once; null without these."
+        None, description="Number of domains, of those used as wholes, that are unusable at once; null without these."
     )
     energy: EnergyUse
     cost: Spending
     windows: list[RunWindow] = Field(
-        description="One for each window if the scenario sets `windows` or `targets`, else empty."
+        description="An entry for each window if the scenario sets `windows` or `targets`, else empty."
     )
-    closed_form: ClosedFormSummary = Field(description="What a formula says.")
+    closed_form: ClosedFormSummary = Field(description="Closed-form results.")
     step: StepSummary = Field(description="The healthy step of the first job.")
     per_job: Jobs
     per_service: dict[str, ServiceSummary] = Field({}, description="By name of the service.")
@@ -573,8 +577,10 @@ class RankingSummary(Part):
     """The variants, of three or more, that may be the best, together at 95 %."""
 
     behind: dict[str, Shortfall] = Field(description="By name.")
-    may_be_best: Texts = Field(description="Those that may be the best.")
-    replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
+    may_be_best: Texts = Field(description="Variants that may be the best.")
+    replications_to_resolve: Whole | None = Field(
+        description="Replications after which only one would remain; null for too many."
+    )
 
 
 class TakenSummary(Part):
@@ -592,7 +598,7 @@ class AtEqual(Part):
 
     kind: str = Field(description="`gpus`, `power` or `cost`.")
     variants: dict[str, TakenSummary] = Field(description="By name.")
-    lines: Texts = Field(description="What was divided by what.")
+    lines: Texts = Field(description="Ratios computed, in words.")
 
 
 class CompareDocument(Document):

@@ -56,7 +56,7 @@ _SAME = 1e-9  # standard error over the mean that is but the rounding of sums
 
 
 def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> models.ClosedFormSummary:
-    """Return the closed form of a scenario, beside its replications if there are any."""
+    """Return the closed form of a scenario, next to its replications if there are any."""
     formula = closed_form(prepared)
     waste: Mapping[str, Any] | None = formula.waste
     content = {

@@ -53,7 +53,7 @@ class AxisDescription(Part):
 
     title: str = Field(description="In words.")
     unknown: bool = Field(description="Whether it has a distribution.")
-    basis: str | None = Field(description="What its values rest on, as the study states it; null if it does not.")
+    basis: str | None = Field(description="Basis of its values, as the study states it; null if it does not.")
     source: str = Field(description="Where its values come from, as the study states it; empty if it does not.")
 
 
@@ -61,10 +61,10 @@ class SweepAxis(Part):
     """Title, paths, values and basis of what varies between cells."""
 
     title: str = Field(description="In words.")
-    noun: str = Field("", description="What its values count; empty if the study does not say.")
+    noun: str = Field("", description="Noun that its values count; empty if the study states none.")
     paths: Texts = Field(description="Of the scenario.")
     unknown: bool = Field(description="Whether it has a distribution.")
-    basis: str | None = Field(description="What its values rest on, as the study states it; null if it does not.")
+    basis: str | None = Field(description="Basis of its values, as the study states it; null if it does not.")
     source: str = Field(description="Where its values come from, as the study states it; empty if it does not.")
     values: list[AxisValue] = Field(description="In the order in which they come.")
 
@@ -102,12 +102,12 @@ class CellSummary(Part):
     censored: Count = Field(description="Replications that were not finished.")
     never_started: Count = Field(description="Replications in which a job never got its nodes.")
     metrics: dict[str, CellMetric | None] = Field(description="By name.")
-    closed_form: CellFormula | None = Field(description="What a formula says.")
+    closed_form: CellFormula | None = Field(description="Closed-form results.")
     gpus: Whole | None = Field(description="GPUs that all its jobs ask for; null where its values set whole jobs.")
 
 
 class AnswerSummary(Part):
-    """A question with its answer; beside these keys stands what was asked, see [questions](questions.md)."""
+    """A question with its answer. The other keys repeat the question; see [questions](questions.md)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -147,24 +147,24 @@ class SweepCounts(Part):
 class SweepDocument(StudyDocument):
     """`ettrick sweep --json` prints this document; its folder holds it as `run.json`."""
 
-    description: str = Field(description="What the study says of itself.")
+    description: str = Field(description="Description in the study.")
     scenario: ScenarioName
     seed: Whole = Field(description="Seed of all random numbers.")
     design: dict[str, Any] = Field(description="Which combinations were looked at.")
     precision: dict[str, Any] | None = Field(
-        description="What was asked for: `width`, `metric` (empty: the first one), `least` and `most` replications."
+        description="Requested precision: `width`, `metric` (empty: the first one), `least` and `most` replications."
     )
-    at_equal: str | None = Field(description="What unlike clusters are compared at.")
-    at_equal_lines: Texts = Field(description="What was divided by what.")
+    at_equal: str | None = Field(description="Quantity at which unlike clusters are compared.")
+    at_equal_lines: Texts = Field(description="Ratios computed, in words.")
     currency: str | None = Field(description="Unit of prices.")
     axes: Annotated[dict[str, SweepAxis], Field(min_length=1)] = Field(description="By name.")
-    metrics: Annotated[Texts, Field(min_length=1)] = Field(description="Those that were kept, the headline first.")
+    metrics: Annotated[Texts, Field(min_length=1)] = Field(description="Metrics that were kept, the headline first.")
     replications: list[Whole] = Field(description="Numbers of replications that occur.")
     counts: SweepCounts = Field(description="How many points and cells there are of each kind.")
     answers: list[AnswerSummary] = Field(description="For each question.")
     cells: Annotated[list[CellSummary], Field(min_length=1)] = Field(description="Every combination.")
     warnings: list[ScenarioWarning] = Field(description="Each once.")
-    notes: Texts = Field(description="What to know before using the numbers.")
+    notes: Texts = Field(description="Points to know before you use the numbers.")
     assumptions: Texts = Field(description="Those of the scenario and of the study.")
     provenance: Origin
 
@@ -202,12 +202,12 @@ class MoveSummary(Part):
 
 
 class SwingSummary(Part):
-    """The effect of an axis alone."""
+    """The effect of a single axis."""
 
     axis: str = Field(description="Its name.")
     center: str = Field(description="Its central value.")
     swing: Number = Field(description="The widest change.")
-    resolved: bool = Field(description="Whether it is more than variability.")
+    resolved: bool = Field(description="Whether the difference is clear: its interval excludes zero.")
     replications_to_resolve: Whole | None = Field(description="How many would tell; null for too many.")
     moves: list[MoveSummary] = Field(description="To each end.")
 
@@ -261,7 +261,7 @@ class SensitivityDocument(StudyDocument):
     """`ettrick sensitivity --json` prints this document; `--out DIR` writes it to `sensitivity.json`."""
 
     scenario: ScenarioName
-    metric: str = Field(description="What is looked at.")
+    metric: str = Field(description="Metric that is analysed.")
     replications: Annotated[int, Field(ge=1)] = Field(description="Of every point.")
     seed: Whole = Field(0, description="Seed of all random numbers.")
     axes: Annotated[dict[str, AxisDescription], Field(min_length=1)] = Field(description="By name.")
@@ -312,7 +312,7 @@ class ConditionSummary(Part):
     bound: Number = Field(description="Its bound, in SI units.")
     mean: Number = Field(description="The mean.")
     ci95: Pair = Field(description="Its 95 % interval.")
-    verdict: str = Field(description="Whether it holds: `holds`, `fails`, or not resolved.")
+    verdict: str = Field(description="Whether it holds: `holds`, `fails`, or too close to call.")
     doubt: Number = Field(None, description="Of `ci95`, the half-width that more replications do not shrink.")
 
 
@@ -363,7 +363,7 @@ class ConfirmationSummary(Part):
 
     seed: Whole = Field(description="Of the fresh failures.")
     replications: Count = Field(description="Of each.")
-    confirmed: bool | None = Field(description="Whether the answer is; null where this is not resolved.")
+    confirmed: bool | None = Field(description="Whether the answer is confirmed; null where it is too close to call.")
     trials: list[ConfirmedTrial] = Field(description="The answer first.")
     as_it_is: TrialSummary | None = Field(description="The scenario as it is.")
 
@@ -372,7 +372,7 @@ class OptimizeAxis(Part):
     """The range of an axis that was searched."""
 
     title: str = Field(description="In words.")
-    noun: str = Field("", description="What its values count; empty if the study does not say.")
+    noun: str = Field("", description="Noun that its values count; empty if the study states none.")
     values: Texts = Field([], description="Its values, where it has no order.")
     from_: str = Field("", alias="from", description="Its low end.")
     to: str = Field("", description="Its high end.")
@@ -385,7 +385,9 @@ class EquivalentRange(Part):
     values: list[Labels] = Field(description="The combinations.")
     equal: list[Labels] = Field([], description="Combinations that differ from the answer by less than the `tie`.")
     loss_below: Number = Field(description="The loss that cannot be excluded.")
-    replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
+    replications_to_resolve: Whole | None = Field(
+        description="Replications after which only one would remain; null for too many."
+    )
 
 
 class TopSummary(Part):
@@ -412,7 +414,7 @@ class FormulaSummary(Part):
     ettr: Number = Field(description="Its ETTR by the formula.")
     ettr_of_answer: Number = Field(description="ETTR of the answer by the formula.")
     of_trials: bool = Field(description="Whether it is the best of those that were evaluated, or of all.")
-    assumptions: Texts = Field(description="What the formula takes for granted and the scenario breaks.")
+    assumptions: Texts = Field(description="Assumptions of the formula that the scenario breaks.")
 
 
 class FormulaLeftOut(Part):
@@ -433,13 +435,15 @@ class OptimizeDocument(StudyDocument):
     replications: Annotated[int, Field(ge=1)] = Field(description="Of each combination.")
     over: str | None = Field(None, description="Over what conditions hold.")
     draws: Count = Field(0, description="Draws of what is unknown.")
-    aims: Annotated[list[Aim], Field(min_length=1)] = Field(description="What is sought.")
+    aims: Annotated[list[Aim], Field(min_length=1)] = Field(description="Goals.")
     conditions: Texts = Field(description="The conditions, as they are stated.")
     axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
     answer: TrialSummary | None = Field(description="The best combination; null if nothing keeps the conditions.")
     combinations: Whole | None = Field(None, description="How many there are; null for more than can be counted.")
-    neighbours: list[NeighbourSummary] = Field([], description="All combinations beside the answer, and what they are.")
-    settings: Texts = Field(description="What it writes into the scenario.")
+    neighbours: list[NeighbourSummary] = Field(
+        [], description="All combinations next to the answer, with their status."
+    )
+    settings: Texts = Field(description="Settings that it writes into the scenario.")
     runner_up: TrialSummary | None = Field(description="The next one.")
     as_good: EquivalentRange | None = Field(None, description="All that are as good at this precision.")
     top: TopSummary | None = Field(None, description="Of a curve, where it is highest.")
@@ -447,7 +451,7 @@ class OptimizeDocument(StudyDocument):
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
     trials: list[TrialSummary] = Field(description="Every combination.")
     confirmation: ConfirmationSummary | None = Field(description="On fresh seeds.")
-    closed_form: FormulaSummary | None = Field(None, description="What the closed form calls the best.")
+    closed_form: FormulaSummary | None = Field(None, description="Best combination by the closed form.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
     assumptions: Texts = Field([], description="Those of the study.")
     warnings: Texts = Field([], description="Of the answers.")

@@ -76,7 +76,7 @@ class ControlVariates:
 
     Two numbers for each replication, both with the mean zero: disruptions [GPU], and the time of detection and of
     restarts [GPU s]. Behind them, how many disruptions each rests on [-]. Those whose node is away for a while, apart
-    from the others, bring nothing beside these two.
+    from the others, bring nothing next to these two.
     """
 
     def __init__(self, prepared: Prepared) -> None:

@@ -1,4 +1,4 @@
-"""The interval of a mean: exact for shares of 0 or 1, Student's, and BCa beside it where the sample is skewed.
+"""The interval of a mean: exact for shares of 0 or 1, Student's, and BCa next to it where the sample is skewed.
 
 Student's interval is short on the side of the long tail: goodput has rare bad months, so its mean lies below the
 interval too often. BCa follows the tail, but is too narrow where there are few replications. So a skewed sample gets
@@ -73,7 +73,7 @@ def mean_estimate(
     is_exact
         Whether nothing that the metric depends on is random, so that equal replications are all that there are.
     follows_tail
-        Whether a skewed sample gets the bootstrap beside Student's interval.
+        Whether a skewed sample gets the bootstrap in addition to Student's interval.
     """
     values = contributions(ratios)
     if values is None:
@@ -205,7 +205,7 @@ def bca_interval(values: FloatArray) -> Interval:
 
     The ends are the quantiles ``Phi(z0 + (z0 -/+ z) / (1 - a (z0 -/+ z)))`` of the means of samples drawn from the
     sample, with z0 for their median bias and ``a = sum e^3 / (6 (sum e^2)^1.5)`` for skewness, e the deviations from
-    the mean. In place of z = 1.96 stands what Student's quantile and the divisor n - 1 ask for,
+    the mean. Instead of z = 1.96 stands what Student's quantile and the divisor n - 1 ask for,
     ``Phi(-z) = Phi(-t sqrt(n / (n - 1)))``: the bootstrap itself leaves both out. The draws depend on n alone.
 
     Parameters

@@ -45,7 +45,7 @@ class Range(Model):
     min: Any = Field(description="Smallest value, with its unit.")
     max: Any = Field(description="Largest value; it is one of the values, even if the last step is shorter.")
     step: Any = Field("", description="Distance of the values; a factor if the scale is log.")
-    points: int = Field(0, ge=0, le=_MOST, description="Number of values, in place of a step.")
+    points: int = Field(0, ge=0, le=_MOST, description="Number of values, instead of a step.")
     scale: Literal["linear", "log"] = Field("linear", description="Whether steps are added or multiplied.")
 
     def _broken_rules(self) -> BrokenRules:
@@ -153,21 +153,21 @@ class Range(Model):
 class Axis(Model):
     """An axis: exactly one of choices, range and distribution."""
 
-    title: str = Field("", description="What it is called in tables and sentences; omitted: its name.")
-    noun: str = Field("", description="What its values count: with hot spares, 12 is written as 12 hot spares.")
+    title: str = Field("", description="Title in tables and sentences [default: its name].")
+    noun: str = Field("", description="Noun that its values count: with hot spares, 12 is written as 12 hot spares.")
     path: str = Field("", description="Path of the scenario that takes the values; omitted: the name of the axis.")
     paths: tuple[str, ...] = Field((), description="Several linked paths, which all take the same value.")
     choices: tuple[Any, ...] | dict[str, Any] | None = Field(
         None, description="A list of values; or names of values, or of mappings {path: value} of linked parameters."
     )
     range: Range | None = Field(None, description="Numbers from one to another.")
-    distribution: AnyDistribution | None = Field(None, description="What is known of an input that is not known.")
+    distribution: AnyDistribution | None = Field(None, description="Distribution of an unknown input.")
     basis: Literal["measured", "published", "assumed"] | None = Field(
         None,
-        description="What its values rest on: measured or counted by the source; published, without a measurement; or "
+        description="Basis of its values: measured or counted by the source; published, without a measurement; or "
         "assumed. Reports say how much of the variance comes from each.",
     )
-    source: str = Field("", description="Who says so: a paper, a log, a data sheet.")
+    source: str = Field("", description="Source of the values: a paper, a log, a data sheet.")
 
     @model_validator(mode="before")
     @classmethod

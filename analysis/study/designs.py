@@ -48,7 +48,7 @@ class Design(Strategy):
 class SampledDesign(Design):
     """A design of what is chosen, each combination of which is looked at with the same draws of what is unknown."""
 
-    draws: int = Field(20, ge=20, description="Draws of what has a distribution, beside its central values.")
+    draws: int = Field(20, ge=20, description="Draws of each distribution, in addition to its central values.")
 
     def check(self, axes: Mapping[str, Axis]) -> None:
         """Refuse draws of nothing."""
@@ -150,7 +150,7 @@ class Listed(SampledDesign):
 
 
 class OneAtATime(Design):
-    """The central point, and from there every axis alone: its choices, or both ends of what is no choice."""
+    """The central point, and from there each axis on its own: its choices, or both ends of a distribution."""
 
     use: Literal["one-at-a-time"] = "one-at-a-time"
     low: float = Field(

@@ -206,7 +206,7 @@ class Draws(Distribution):
     located: ClassVar = ()
     file: str = Field("", description="CSV file with a column for each path of the scenario; relative to this file.")
     columns: dict[str, tuple[Any, ...]] = Field(
-        {}, exclude=True, description="In place of a file: for each path its values, of all paths the same number."
+        {}, exclude=True, description="Instead of a file: for each path its values, the same number for all paths."
     )
 
     @functools.cached_property

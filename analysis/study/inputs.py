@@ -54,7 +54,7 @@ class Inputs:
         self._known: dict[str, str] = {}
 
     def with_digests(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Return texts ``path=value`` with digests in place of the names of files that are there."""
+        """Return texts ``path=value`` with digests instead of the names of files that are there."""
         return tuple(self._with_digests(text) if names_files(text) else text for text in texts)
 
     def _with_digests(self, text: str) -> str:

@@ -140,7 +140,7 @@ def _renamed(document: YamlDocument, head: str, name: str, new_name: str) -> Yam
 
 
 def _bring_files(document: YamlDocument, folder: Path) -> None:
-    """Put the content of files in place of their names."""
+    """Put the content of files instead of their names."""
     common, axes = document.data.get("set"), document.data.get("vary")
     for path in common if isinstance(common, dict) else ():
         common[path] = _filled(document, ("set", path), path, common[path], folder)
@@ -151,7 +151,7 @@ def _bring_files(document: YamlDocument, folder: Path) -> None:
 
 
 def _bring_choices(document: YamlDocument, name: str, axis: dict[str, Any], folder: Path) -> None:
-    """Put the content of files in place of their names in the choices of an axis."""
+    """Put the content of files instead of their names in the choices of an axis."""
     choices: Any = axis.get("choices")
     keys: Keys = ("vary", name, "choices")
     path = _first_path(axis, name)
@@ -226,7 +226,7 @@ def _filled(document: YamlDocument, at: Keys, path: str, content: Any, folder: P
 
 
 def _name_whole(document: YamlDocument, folder: Path) -> None:
-    """Give files their whole names: those of an option lie beside the study, others beside the file that names them."""
+    """Give files their whole names: an option's lie next to the study, others next to the file that names them."""
     for path, value in _parts(document.data, ()):
         if path and path[-1] in FILE_KEYS and isinstance(value, str):
             mark = yamlfile.nearest_mark(document, path)
@@ -262,7 +262,7 @@ def _file_label(content: Any) -> str:
 
 
 RESOLVED = "scenario.resolved.yaml"
-"""File of the scenario beside a study that was written by the program."""
+"""File of the scenario next to a study that was written by the program."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class LoadedStudy:
         return self.template.scenario(self.overrides(point))
 
     def content(self) -> dict[str, Any]:
-        """Return the study as plain data that `load_study` reads back beside its scenario, ``scenario.resolved.yaml``.
+        """Return the study as plain data that `load_study` reads back next to its scenario, ``scenario.resolved.yaml``.
 
         Options are in it, and so are files that it named; keys that were left out are not.
         """
@@ -344,7 +344,7 @@ def load_study(
     overrides
         Texts ``a.b=c`` that replace values of the study; those that begin with ``set.`` reach its scenario.
     replications, precision
-        In place of what the study says of either: replications of every point, or the width of an interval.
+        Instead of what the study says of either: replications of every point, or the width of an interval.
 
     Raises
     ------
@@ -369,7 +369,7 @@ def load_study(
 
 
 def _instead(document: YamlDocument, replications: int | None, precision: str | None) -> YamlDocument:
-    """Return a study with another number of replications, or another precision: each is in place of the other."""
+    """Return a study with another number of replications, or another precision: each is instead of the other."""
     changed = document.copy()
     former = changed.data.pop("precision", None)
     changed.data.pop("replications", None)
@@ -391,7 +391,7 @@ def _named_of_load(document: YamlDocument) -> dict[str, Any]:
 
 
 def _template(study: Study, document: YamlDocument, path: Path) -> sim.Template:
-    """Return the scenario of a study: a file beside it, or the name of a shipped one."""
+    """Return the scenario of a study: a file next to it, or the name of a shipped one."""
     beside = path.parent / study.scenario
     shipped = sim.shipped("scenarios")
     if not beside.is_file() and study.scenario in shipped:

@@ -178,27 +178,31 @@ class Study(Model):
     """A scenario, what varies in it, and what is asked."""
 
     name: str = Field(min_length=1, json_schema_extra={"pattern": _NAME}, description="Name of the study.")
-    question: str = Field("", description="What is asked, in a sentence.")
-    description: str = Field("", description="One line for lists.")
+    question: str = Field("", description="The question, in a sentence.")
+    description: str = Field("", description="A line for lists.")
     scenario: str = Field(min_length=1, description="The scenario: a file, relative to this one, or a shipped name.")
     set: dict[str, Any] = Field({}, description="Values that replace those of the scenario at every point, by path.")
-    vary: dict[str, Axis] = Field(min_length=1, description="What varies: a name or a path each.")
+    vary: dict[str, Axis] = Field(min_length=1, description="Axes that vary, each with a name or a path.")
     design: AnyDesign = Field(default_factory=Grid, description="Which combinations are looked at.")
-    metrics: tuple[str, ...] = Field(("ettr",), min_length=1, description="What is reported, the most important first.")
+    metrics: tuple[str, ...] = Field(("ettr",), min_length=1, description="Metrics reported, the most important first.")
     replications: int | None = Field(None, ge=2, description="Replications of every point; omitted: 16.")
-    precision: PrecisionSpec | None = Field(None, description="In place of replications: until an interval is narrow.")
+    precision: PrecisionSpec | None = Field(
+        None, description="Instead of replications: simulate until an interval is narrow."
+    )
     seed: int | None = Field(None, ge=0, lt=2**63, description="Seed of all points; omitted: the scenario's.")
     at_equal: Literal["gpus", "power", "cost"] | None = Field(
-        None, description="What unlike clusters are to be compared at."
+        None, description="Quantity at which unlike clusters are compared."
     )
     tie: str = Field(
         "", description="Difference too small to matter: of shares 0.1pt, of other metrics 0.5%; omitted: these."
     )
     questions: tuple[AnyQuestion, ...] = Field(
-        (), description="What the results answer: the first entries the clauses of `question`, in order."
+        (), description="Questions that the results answer: the first entries are the clauses of `question`, in order."
     )
-    optimize: Optimum | None = Field(None, description="What `ettrick optimize` looks for.")
-    assumptions: tuple[str, ...] = Field((), description="What the study takes for granted beside the scenario's.")
+    optimize: Optimum | None = Field(None, description="Goal of `ettrick optimize`.")
+    assumptions: tuple[str, ...] = Field(
+        (), description="Assumptions of the study, in addition to those of the scenario."
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

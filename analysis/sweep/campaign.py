@@ -34,7 +34,7 @@ _LOOKED_AT = 9
 
 
 class Reiterable(Generic[Item]):
-    """An iterable that is made anew for each pass, so that it need not be kept."""
+    """An iterable that is made again for each pass, so that it need not be kept."""
 
     def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
         self._make = make

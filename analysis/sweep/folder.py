@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # A study as it is simulated, in files that can go anywhere: with its options, its scenario, and what that reads.
 
 STUDY_RESOLVED = "study.resolved.yaml"
-"""The study, with its options; beside it lies its scenario."""
+"""The study, with its options; next to it lies its scenario."""
 
 INPUT = r"input-[0-9a-f]{12}(\.\w+)*"
 """Pattern of the names of files that the scenario reads, at any point."""
@@ -88,7 +88,7 @@ def _copy_of(path: Path, digest: str) -> str:
 
 
 def _bring_along(content: dict[str, Any], inputs: dict[str, Path]) -> None:
-    """Name copies in place of the files that a study names under ``set`` and ``vary``, and add them to the inputs."""
+    """Name copies instead of the files that a study names under ``set`` and ``vary``, and add them to the inputs."""
 
     def copied(name: str) -> str:
         digest = file_digest(name)
@@ -152,7 +152,7 @@ class StudyFolder:
 
     A folder belongs to the name of a study. Whoever changes what varies, what is reported or what is asked goes on
     with the outcomes that are there; those of another scenario, seed or version of the simulator have other keys and
-    do not count. ``study.resolved.yaml`` and what lies beside it are the study as it is simulated: it can be simulated
+    do not count. ``study.resolved.yaml`` and what lies next to it are the study as it is simulated: it can be simulated
     again from there, on any machine, with the same keys.
 
     Parameters

@@ -150,7 +150,7 @@ def source_digest(simulator: Path, package: Path) -> str:
 def key_of(context: Context, changes: Sequence[str], first: int, count: int) -> str:
     """Return the address of an outcome: what the simulator, the scenario, its changes and the replications are.
 
-    The changes have digests in place of names of files, see `ettrick.analysis.study.load`.
+    The changes have digests instead of names of files, see `ettrick.analysis.study.load`.
     """
     content = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
     return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()

@@ -115,7 +115,7 @@ class Serial(Backend):
 
 
 class Processes(Backend):
-    """A pool of processes, started when there is something to do, and anew after one of them has died."""
+    """A pool of processes, started when there is something to do, and again after one of them has died."""
 
     name = "processes"
     attempts = 3

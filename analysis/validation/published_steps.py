@@ -1,4 +1,4 @@
-"""Published training steps as workloads on accelerators of the catalog, and how far the model of steps is off them."""
+"""Published training steps as workloads on accelerators of the catalog, and how far the step model is off them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class MeasuredSteps(NamedTuple):
 
 
 def default_folder() -> Path:
-    """Return where the reference tables are: beside the repository."""
+    """Return where the reference tables are: next to the repository."""
     return Path(__file__).resolve().parents[2].parent / "shared" / "data" / "perf"
 
 
@@ -219,7 +219,7 @@ def _step(record: Record, presets: dict[str, Record]) -> MeasuredStep:
     return _row(record, source, record["note"], chip, shape, execution | _STATED.get(source, {}), network, preset)
 
 
-# What published steps were executed with beside what the tables say.
+# What published steps were executed with compared with what the tables say.
 _STATED: dict[str, dict[str, Any]] = {
     # "FSDP ... shards optimizer states and gradients": arXiv 2407.21783, section 3.3.2.
     "llama3_table4": {"sharding": "gradients"},
@@ -255,7 +255,7 @@ def _executed(record: Record) -> dict[str, Any]:
 
     Gradients are reduced in 16 bits. What is computed again: of latent attention what it expands, of gpt-oss norms and
     activations where memory is short. Releases from 26.06 on at mxfp8: the whole iteration as a CUDA graph, tokens on
-    their way beside the computing of another microbatch, attention at FP8. Before: graphs of attention and routing on
+    their way next to the computing of another microbatch, attention at FP8. Before: graphs of attention and routing on
     most Blackwell parts, and such overlap on H100.
 
     References
@@ -359,7 +359,7 @@ def _row(
 
 
 def modelled_step(prepared: Prepared) -> StepPlan:
-    """Return the step of the one job of a scenario, which states all that the model of steps needs."""
+    """Return the step of the one job of a scenario, which states all that the step model needs."""
     (plan,) = [job.plan for job in prepared.jobs if job.plan is not None]
     return plan
 

@@ -88,7 +88,7 @@ def _verdict(
         estimate = measure(lab, row.replications, **row.arguments)
     except FileNotFoundError as error:
         return skipped(row) if row.needs_data else failed(row, _line(error))
-    except Exception as error:  # of a row like any other, to be shown beside those that hold
+    except Exception as error:  # of a row like any other, to be shown next to those that hold
         return failed(row, _line(error))
     return judge(row, estimate, stochastic)
 
@@ -167,7 +167,7 @@ def against(document: ValidateDocument) -> list[str]:
 # What one cell of the table shows: numbers with their units, limits, conventions in words.
 
 HEADS = ("published", "ours", "delta", "limit", "verdict", "label", "replications", "conventions")
-"""Columns beside the name of the row."""
+"""Columns in addition to the name of the row."""
 
 VERDICTS = {"pass": "pass", "fail": "FAIL", "skipped": "skipped"}
 
@@ -233,7 +233,7 @@ def in_words(content: ValidateDocument) -> list[str]:
     reading, wide = sum(row.only_reads for row in rows), sum(map(is_wide, rows))
     apart = {
         f"Identities, which the simulator cannot fail and which count apart: {content.identities}.": content.identities,
-        f"Of these rows {reading} read the reference data alone and check the reading, not the simulator.": reading,
+        f"Of these rows {reading} read only the reference data and check the reading, not the simulator.": reading,
         f"Rows whose limit is more than {100 * WIDE:g} % of the value, marked as wide: {wide}.": wide,
     }
     lines[1:1] = [line for line, count in apart.items() if count]

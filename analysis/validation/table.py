@@ -128,7 +128,7 @@ class PublishedRow(_Stated):
         if self.label == "identity" and kind == "sampling":
             raise ValueError("an identity has no sampling error: it cannot fail")
         if self.independent and kind != "sampling":
-            raise ValueError("independent belongs to kind: sampling, of which alone there is a p-value")
+            raise ValueError("independent belongs to kind: sampling, because only it has a p-value")
         if self.only_reads and not (self.needs_data and self.label == "sanity" and not self.replications):
             raise ValueError("only_reads belongs to a row that needs data, simulates nothing and is labelled sanity")
         return self

@@ -1,4 +1,4 @@
-"""Draw theory beside the simulator: ``python docs/pictures/mathematics.py FOLDER``.
+"""Draw theory next to the simulator: ``python docs/pictures/mathematics.py FOLDER``.
 
 Lines are the closed forms of `ettrick.sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain
 shapes and words, and the same bytes each time.
@@ -250,7 +250,7 @@ def _text(
 
 def main(arguments: list[str] | None = None) -> int:
     """Draw the picture; return 0, or 2 if it cannot be written."""
-    parser = argparse.ArgumentParser(prog="mathematics-picture", description="Draw theory beside the simulator.")
+    parser = argparse.ArgumentParser(prog="mathematics-picture", description="Draw theory and simulation.")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the picture goes")
     options = parser.parse_args(arguments)
     try:

@@ -1,7 +1,7 @@
 """Draw how a job recovers with each recovery preset: ``python docs/pictures/recovery.py FOLDER``.
 
 A process that ends with an error, a GPU that is lost and a node that is lost strike the job of the scenario
-``recovery-16k``, hours apart; what follows is simulated, and drawn as it was. A table of the times goes beside the
+``recovery-16k``, hours apart; what follows is simulated, and drawn as it was. A table of the times goes next to the
 pictures, as ``recovery-times.txt``.
 """
 

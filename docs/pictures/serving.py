@@ -1,6 +1,6 @@
 """Draw what an answer costs and what its speed costs: ``python docs/pictures/serving.py FOLDER``.
 
-`inference.svg`: times of a replica of `serve-llama3-70b` by requests in flight, with a replay beside the closed form.
+`inference.svg`: times of a replica of `serve-llama3-70b` by requests in flight, with a replay against the closed form.
 `serving.svg`: its best layouts: aggregated, disaggregated, and with a draft of three tokens.
 """
 

@@ -49,7 +49,7 @@ _AUTHORS = {
 
 
 def panels(folder: Path) -> list[StepErrors]:
-    """Return the published steps of a folder beside what the numbers of the catalog give.
+    """Return the published steps of a folder next to what the numbers of the catalog give.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _draw_panel(axes: Axes, panel: StepErrors) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Draw; return 0, or 2 if the tables are not as they should be or the picture cannot be written."""
-    parser = argparse.ArgumentParser(prog="step-errors", description="Draw modelled beside published steps.")
+    parser = argparse.ArgumentParser(prog="step-errors", description="Draw modelled and published steps.")
     parser.add_argument("file", type=Path, metavar="FILE", help=f"the picture: {', '.join(SUFFIXES)}")
     parser.add_argument("--data", type=Path, default=default_folder(), metavar="DIR", help="folder of the tables")
     options = parser.parse_args(arguments)

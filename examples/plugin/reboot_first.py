@@ -15,7 +15,7 @@ class RebootFirst(RecoveryStrategy):
 
     use: Literal["reboot-first"] = "reboot-first"
     restart: Duration = Field("2 min", description="Until processes that were restarted can restore.")
-    launch: Duration = Field("10 min", description="Until a job that was launched anew can restore.")
+    launch: Duration = Field("10 min", description="Until a job that was launched again can restore.")
 
     def _returns(self, hit):
         """Say for the closed form what comes back after a failure, from where, and after what times."""

@@ -1,4 +1,4 @@
-"""The constants of the step model beside data sheets: fitted to measured steps, and substitutes for others."""
+"""The constants of the step model compared with data sheets: fitted to measured steps, and substitutes for others."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The closed form that stands beside a simulation."""
+"""The closed form that stands next to a simulation."""

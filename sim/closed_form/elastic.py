@@ -384,7 +384,7 @@ def _waits(
     *,
     cold: bool,
 ) -> Waits:
-    """Return what a lack of nodes costs a job that waits in one way, with the nodes at hand (`_at_hand`)."""
+    """Return what a lack of nodes costs a job that waits in one way, with the nodes available (`_at_hand`)."""
     spares, late, delay = at_hand
     exposed = wait.exposed and not cold
     starved = starvation(
@@ -508,7 +508,7 @@ def rungs_of(prepared: Prepared) -> tuple[Rung, ...]:
 
 
 def _reserves(prepared: Prepared, needed: int) -> dict[str, SparePool]:
-    """Return the pools beside the nodes that are `needed`: those of the scenario, and what is idle."""
+    """Return the pools next to the nodes that are `needed`: those of the scenario, and what is idle."""
     # Jobs that wait for one another may ask for more nodes together than there are.
     idle = prepared.serving - needed - sum(pool.nodes for pool in prepared.reserves.values())
     return {"idle": SparePool(max(idle, 0)), **prepared.reserves}

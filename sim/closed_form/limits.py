@@ -96,7 +96,7 @@ def _of_lives(prepared: Prepared) -> Iterator[str]:
     if once := _names(prepared, lambda source: source.renews == "never"):
         yield f"constant failure rates, but a part that had {' or '.join(once)} never has it again"
     if uneven := _names(prepared, lambda source: bool(source.variety) or source.tempo is not None):
-        yield f"nodes alike and steady rates, but those of {', '.join(uneven)} are not"
+        yield f"identical nodes and steady rates, but those of {', '.join(uneven)} are not"
     if left := _names(prepared, lambda source: source.residue is not None or source.hidden is not None):
         yield f"independent failures, but repairs leave faults behind ({', '.join(left)})"
 
@@ -144,7 +144,7 @@ def _of_repairs(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | No
         return
     waits = waits_of(first) if repaired else None
     if repaired and waits is None:
-        yield "a healthy node is always at hand"
+        yield "a healthy node is always available"
     elif waits is not None and waits.total:
         share = waits.total / (1 + first.detection_mean / first.mtti)
         yield f"spares and repairs in their long run: {100 * share:.3g} % of the time is starved of nodes"
@@ -163,7 +163,7 @@ def _of_elastic_repairs(prepared: Prepared, repaired: Sequence[FailureSource]) -
     if absence is not None and not absence.is_fixed:
         yield "stalls and absences are as long as their means"
     if any(source.repair is None or source.recorded is not None for source in repaired):
-        yield "a healthy node is always at hand"
+        yield "a healthy node is always available"
     if prepared.units is not None:
         yield "nodes are replaced one by one, but jobs use whole units"
 

@@ -276,7 +276,7 @@ class RenewalForm:
             survival, pause = self._survived(job, index, path.back, rate)
             if path.saved:
                 # It goes on where it was: as from a store that has every moment, and is the first then.
-                # The rhythm of saves begins anew, which leaves out half of one on average.
+                # The rhythm of saves begins again, which leaves out half of one on average.
                 place, pause = -1, pause + job.checkpoint.save_time() - job.checkpoint.stall / 2
             place += saves
             if path.back.exposed:
@@ -405,7 +405,7 @@ def _damage(path: _Recovery, job: PreparedJob) -> Damage:
     return Damage(back.keeps, lost, rebooted, live)
 
 
-# The closed form that stands beside a simulation: which one applies, what it assumes, what it says of each cause.
+# The closed form that stands next to a simulation: which one applies, what it assumes, what it says of each cause.
 
 _ELASTIC = "elastic replicas"
 
@@ -470,7 +470,7 @@ def closed_form(prepared: Prepared) -> ClosedForm:
     if prepared.streams:
         return ClosedForm({}, ("no closed form for jobs of streams: they wait for one another",))
     if prepared.services or not prepared.jobs:
-        return ClosedForm({}, ("services have a closed form of their own, jobs beside them none",))
+        return ClosedForm({}, ("services have their own closed form; jobs that share the cluster with them have none",))
     renewal = RenewalForm(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:

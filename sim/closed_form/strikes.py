@@ -1,7 +1,8 @@
 """The bounds of the loss by causes whose failures are not independent or not at a constant rate.
 
-A form counts each cause at its mean rate. `unknown_costs` yields what each cause may take beside that: by how much its
-strikes in the time that is simulated differ (`_miscount`), and what they cost in a way that no form has (`_more`).
+A form counts each cause at its mean rate. `unknown_costs` yields what each cause may take in addition to that: by how
+much its strikes in the time that is simulated differ (`_miscount`), and what they cost in a way that no form has
+(`_more`).
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ def _miscount_of_log(
     return (together + by_chance + abs(strikes - part * len(starts))) * cost + away
 
 
-# What strikes cost beside a restart.
+# What strikes cost in addition to a restart.
 
 
 def _more(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, cost: float) -> float:

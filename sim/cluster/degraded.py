@@ -64,7 +64,7 @@ class Shares:
         self.recount()
 
     def recount(self) -> None:
-        """Work everything out anew."""
+        """Work everything out again."""
         leaves = self._paths.switches.leaves
         self.lost = np.ones(leaves + 1)
         self.lost[:-1] = self._flow.lost(slice(0, leaves), self._cut.leaves, self.reach)
@@ -406,7 +406,7 @@ class FabricState:
         else:
             touched, leaves = flow.turn_cable(number, dead=dead), isolation.turn_cable(number, dead=dead)
         change = self._recheck_behind(leaves) if leaves else ReachabilityChange([], [])
-        # Where living leaf switches are cut off, or were, all is worked out anew.
+        # Where living leaf switches are cut off, or were, all is worked out again.
         everywhere |= isolation.living
         if everywhere:
             flow.recount(isolation.cut)

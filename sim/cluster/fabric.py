@@ -448,7 +448,7 @@ class FatTree(Clos):
     use: Literal["fat-tree"] = "fat-tree"
     radix: Some = Field(64, description="Ports per switch, at the NIC's speed.")
     tiers: Literal[0, 1] | None = Field(
-        None, description="0: no switches, for one node; 1: one group of leaf switches alone; omitted: two, or three."
+        None, description="0: no switches, for one node; 1: only one group of leaf switches; omitted: two, or three."
     )
     leaf: Leaf = Leaf()
     spine: Spine = Spine()

@@ -265,7 +265,7 @@ def _check_rails(path: str, graph: ParsedGraph, rails: int) -> None:
         if join.rail is None:
             continue
         if 0 not in (graph.tiers[join.source], graph.tiers[join.target]):
-            refuse(path, f"{_title(join)}: has a rail, which is for the cables of hosts alone")
+            refuse(path, f"{_title(join)}: has a rail, but only the cables of hosts have one")
         if not 0 <= join.rail < rails:
             refuse(path, f"{_title(join)}: rail = {quoted(join.rail)} must be from 0 to {rails - 1} (rails = {rails})")
 

@@ -1,4 +1,4 @@
-"""The cluster as a user describes it: hosts, what they share beside the fabric, and the fabric."""
+"""The cluster as a user describes it: hosts, what they share in addition to the fabric, and the fabric."""
 
 # Annotations are not postponed: pydantic would compile each at the start.
 from collections import Counter
@@ -37,12 +37,12 @@ class ScaleUp(Model):
     tray: Some | None = Field(None, description="GPUs of a compute tray, which is a node; omitted: gpus_per_node.")
     switch_trays: int = Field(0, ge=0, description="Trays of scale-up switches in a domain; one that fails stops it.")
     drain_unit: Literal["tray", "domain", "rack"] = Field(
-        "tray", description="What is out of use while a tray is repaired: the tray, or its whole domain (rack)."
+        "tray", description="Unit out of use while a tray is repaired: the tray, or its whole domain (rack)."
     )
     swap_unit: Literal["tray", "domain", "rack"] = Field(
         "domain",
-        description="What a job exchanges when a domain lacks GPUs: the whole domain (rack), or single trays, which "
-        "may then come from any domain.",
+        description="Unit that a job exchanges when a domain lacks GPUs: the whole domain (rack), or single trays, "
+        "which may then come from any domain.",
     )
 
     def _broken_rules(self) -> "BrokenRules":
@@ -141,13 +141,13 @@ class ClusterSpec(Model):
     name: str = Field("cluster", min_length=1, description="Name of the cluster.")
     nodes: Some | None = Field(
         None,
-        description="Hosts, all alike; for several kinds of hosts give pools. Omitted in a scenario: those of all jobs "
-        "and spares, in whole units where jobs use these.",
+        description="Number of identical hosts; for several kinds of hosts give pools. Omitted in a scenario: those "
+        "of all jobs and spares, in whole units where jobs use these.",
     )
     accelerator: AnyAccelerator | None = Field(
         None, description="Name in the catalog of accelerators, or what differs from one; omitted: h100."
     )
-    pools: tuple[HostPool, ...] = Field((), description="Kinds of hosts, in place of nodes and accelerator.")
+    pools: tuple[HostPool, ...] = Field((), description="Kinds of hosts, instead of nodes and accelerator.")
     gpus_per_node: Some | None = Field(
         None, description="GPUs per host; omitted: those of a tray, else of a node of the accelerator, 8 as a rule."
     )
@@ -160,7 +160,7 @@ class ClusterSpec(Model):
     pdu: Pdu = Pdu()
     cooling: Cooling = Cooling()
     fabric: "AnyFabric" = Field(
-        default_factory=FatTree, description="What joins the hosts; omitted: the smallest fat tree that does."
+        default_factory=FatTree, description="Network of the hosts [default: the smallest fat tree that connects them]."
     )
 
     def _broken_rules(self) -> "BrokenRules":
@@ -341,7 +341,7 @@ class ClusterSpec(Model):
 
     @property
     def domain_nodes(self) -> dict[str, int]:
-        """Nodes of a full domain of each part beside the fabric that has several [-]."""
+        """Nodes of a full domain of each part in addition to the fabric that has several [-]."""
         return {
             "rack": self.rack.nodes,
             "pdu": self.rack.nodes * self.pdu.racks,

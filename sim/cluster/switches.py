@@ -508,7 +508,7 @@ class Flow:
         self.recount(np.zeros(network.leaves + 1, dtype=np.bool_))
 
     def recount(self, cut: NDArray[np.bool_]) -> None:
-        """Work everything out anew for leaf switches that are cut off; the others take it that no living one is."""
+        """Work everything out again for leaf switches that are cut off; the others take it that no living one is."""
         self.passed = self.network.passed(self.capacity, cut)
         self.ratio = self._ratios(slice(0, self.network.leaves))
         self.sums = np.vstack((self.network.tier_sums(self.passed), self.network.wanted(self.passed)))

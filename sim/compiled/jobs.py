@@ -545,7 +545,8 @@ def serve_queue(s: Scalars, now: float) -> bool:
     """Start the job if it is in the queue and there are nodes enough; return whether it has a plan now."""
     if not s.is_queued:
         return False
-    # Hot spares are kept for restarts: it fits beside all spares, so that it is never short of more than are out.
+    # Hot spares are kept for restarts: it fits in addition to all spares, so that it is never short of more than are
+    # out.
     short = s.nodes_needed - s.pools[nodes.IDLE].count
     if 0 < short <= s.pools[nodes.SPARE].count:
         nodes.move(s, nodes.SPARE, nodes.IDLE, short, now)
@@ -659,7 +660,7 @@ def time_to_do(s: Scalars, work: float) -> float:
 
 
 def reboot(s: Scalars, origin: Origin) -> None:
-    """Let all nodes of the job start anew after a failure of the job as a whole that does so."""
+    """Let all nodes of the job start again after a failure of the job as a whole that does so."""
     if origin.of_job and origin.reboots and s.minds_nodes:
         for position in range(s.nodes_needed):
             harm(s, position, REBOOTED)

@@ -25,10 +25,10 @@ from ettrick.sim.policies.checkpoint.stores import (
 from ettrick.sim.policies.recovery.ladder import SAME_WORK
 
 LOST, REBOOTED, DEAD = 1, 2, 4
-"""The state of a position since the job stepped: its node has left, it has started anew, its process ended."""
+"""The state of a position since the job stepped: its node has left, it has started again, its process ended."""
 
 # ----------------------------------------
-# The rhythms of the stores, and of work that stops the job beside them.
+# The rhythms of the stores, and of work that stops the job next to them.
 
 
 def grid_of(s: Scalars) -> PeriodicStalls:

@@ -429,7 +429,7 @@ class Lowered:
         return JobView(job.name, 0.0, job.nodes, missing, job.replicas, job.replicas, False, 1, _name)
 
     def _lower_stores(self) -> None:
-        """Write down several stores, or one that a plain rhythm does not describe, and work beside the saves."""
+        """Write down several stores, or one that a plain rhythm does not describe, and work other than saves."""
         scalars, job, checkpoint = self.scalars, self.job, self.job.checkpoint
         series = ("periods", "stalls", "ratios", "first_periods", "longest")
         scalars["replicas"], scalars["peer_load"], scalars["is_first"] = job.replicas, -1.0, True

@@ -113,7 +113,7 @@ def _room(prepared: Prepared) -> int:
 
 
 def is_cached() -> bool:
-    """Return whether the machine code of this version is at hand, in this process or in a folder that is of use."""
+    """Return whether the machine code of this version is available, in this process or in a folder that is of use."""
     if "ettrick.sim.compiled.machine" in sys.modules:
         return True
     return os.access(cache_folder(), os.W_OK) and any(cache_folder().glob("*/*.nbi"))
@@ -143,7 +143,7 @@ def machine_code(
 ) -> tuple[Callable[[int], None], Callable[[int], None]]:
     """Return the compiled loop and what resets its arrays; both get the address of the scalars.
 
-    Code that cannot be kept is made anew; code that cannot be read is thrown away. `progress` is called with how many
+    Code that cannot be kept is made again; code that cannot be read is thrown away. `progress` is called with how many
     functions are compiled, and their number.
 
     Raises
@@ -151,7 +151,7 @@ def machine_code(
     ImportError
         If numba is not installed.
     """
-    folder, again = cache_folder(), f"the simulation loop is compiled anew, some {_COMPILE:.0f} s"
+    folder, again = cache_folder(), f"the simulation loop is compiled again, some {_COMPILE:.0f} s"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_writable = os.access(folder, os.W_OK)
@@ -303,7 +303,7 @@ class Workspace:
             lowered.scalars[f"{name}_at"] = array.ctypes.data
 
     def _gather(self) -> None:
-        """Put the arrays that a copy restores into one record, beside what it is at the start."""
+        """Put the arrays that a copy restores into one record, next to what it is at the start."""
         lowered, arrays = self.lowered, self.arrays
         restored = {name: arrays[name] for name, size in state.SIZES.items() if size.is_restored}
         parts = {"scalars": lowered.scalars, **restored}

@@ -1,7 +1,7 @@
 """Holders of nodes: who waits in the queue or has nodes, the groups of a named job, and what they do and have.
 
 A named job, a job of a stream and replicas of a service are each one :class:`Holder` in the queue. What differs between
-them is data: the five answers of its :class:`HolderPolicy`. A named job has a :class:`Job` beside it, with its groups,
+them is data: the five answers of its :class:`HolderPolicy`. A named job has a :class:`Job` next to it, with its groups,
 its progress and its account; a :class:`Recorder` writes down what these do, for those who want to look at it.
 """
 
@@ -564,7 +564,7 @@ class Job:
     narrow: dict[int, list[FailureEvent]] = field(default_factory=dict)
     """Positions whose node steps on with fewer GPUs, and the failures that took them."""
     known_paces: dict[Impairment, float] = field(default_factory=dict)
-    """The paces that the model of steps has stated: it is asked once for each configuration."""
+    """The paces that the step model has stated: it is asked once for each configuration."""
     homes: list[int] = field(default_factory=list)
     """Domain that each position was first packed into; empty when jobs are not packed."""
     holding: bool = False
@@ -577,7 +577,7 @@ class Job:
     unblamed: list[int] = field(default_factory=list)
     """Nodes that have failed since, and were swapped although nobody was blamed."""
     rebooted: set[int] = field(default_factory=set)
-    """Positions whose node has started anew since."""
+    """Positions whose node has started again since."""
     reads: int = 0
     """The number of searches for a checkpoint to go back to."""
     read_from: str = ""
@@ -674,14 +674,14 @@ class Job:
         """Return the pace with the narrowest bandwidth and the slowest node [-], relative to what it was planned for.
 
         Where the scenario states the share c of a step that waits for the network, it is 1 / (1 - c + c / b), or that
-        of the slow node if that is less; else the model of steps tells.
+        of the slow node if that is less; else the step model tells.
         """
         if self.spec.communication is None and self.spec.plan is not None:
             return self._planned(self.spec.plan, Impairment(compute=speed, network=min(bandwidth, 1.0)))
         return stated_pace(self.spec.communication or 0.0, bandwidth, speed)
 
     def _planned(self, plan: StepPlan, state: Impairment) -> float:
-        """Return the pace that the model of steps gives, asked once for each state [-]."""
+        """Return the pace that the step model gives, asked once for each state [-]."""
         pace = self.known_paces.get(state)
         if pace is None:
             pace = self.known_paces[state] = plan.pace(state)

@@ -133,7 +133,7 @@ class Interruptions:
         return job.saved_at
 
     def _reboot(self, group: ReplicaGroup, failure: FailureEvent) -> None:
-        """Let all nodes of a job start anew after a failure of the job as a whole that does so."""
+        """Let all nodes of a job start again after a failure of the job as a whole that does so."""
         if failure.info.of_job and failure.info.reboots:
             group.job.rebooted.update(range(len(group.job.nodes)))
             group.job.live = False

@@ -805,7 +805,7 @@ class Queue:
         """Let the first job have hot spares, if it can start with them.
 
         They are kept for restarts: a first start has them only while no other job holds nodes. It
-        fits beside all spares, so that it is never short of more nodes than are out of use.
+        fits in addition to all spares, so that it is never short of more nodes than are out of use.
         """
         short = job.nodes_needed - self.cluster.idle.count
         if not 0 < short <= self.cluster.spare.count:

@@ -104,7 +104,7 @@ class Account:
         work
             Healthy seconds of work done [s].
         degraded
-            GPU time lost to a pace below the healthy one [GPU s]; what redundancy takes is beside it.
+            GPU time lost to a pace below the healthy one [GPU s]; what redundancy takes is next to it.
         stalled
             GPU time in the stalls of saves [GPU s].
         cause
@@ -240,7 +240,7 @@ def check_sum(total: float, capacity: float, what: str, scale: float = 0.0) -> N
 
 
 # ----------------------------------------
-# Accounts of streams, services, and of named jobs beside them: rows by owner.
+# Accounts of streams, services, and of named jobs next to them: rows by owner.
 
 _GOOD_ETTR = 0.9
 

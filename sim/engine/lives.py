@@ -1,4 +1,4 @@
-"""Lives and failures: the clock ``busy`` on which lives end, and what the engine keeps at hand of each source.
+"""Lives and failures: the clock ``busy`` on which lives end, and what the engine keeps available of each source.
 
 Lives on the clock ``busy`` run only while the processes of a job do, on their node or in their job.
 """
@@ -278,7 +278,7 @@ class FailureCounts:
     missed: int = 0
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Begin to count again."""
         for name in self.__slots__:
             setattr(self, name, 0)
 
@@ -335,7 +335,7 @@ class FailureEvent:
 
 
 class SourceInfo:
-    """A source with what the hot path needs at hand; of a `stream`, whose jobs have lives of their own."""
+    """A source with what the hot path needs available; of a `stream`, whose jobs have lives of their own."""
 
     def __init__(self, source: FailureSource, index: int, prepared: Prepared, replication: int, *stream: str) -> None:
         self.source = source

@@ -530,7 +530,7 @@ _FOR_GOOD = 1 << 60
 
 
 class Cluster:
-    """Every node is in exactly one place; counts are kept beside the array, never recounted.
+    """Every node is in exactly one place; counts are kept next to the array, never recounted.
 
     The nodes of a job that went back to the queue stay with it, as idle nodes, until somebody takes a node.
     :meth:`where` sees through this.
@@ -595,7 +595,7 @@ class Cluster:
         self.spare = self.pools["spare"]
 
     def rank_by(self, rank: Callable[[int], object], rank_all: Callable[[list[int]], list[Any]] | None = None) -> None:
-        """Pick nodes by a key that `rank` gives each when it enters a pool, in place of its number.
+        """Pick nodes by a key that `rank` gives each when it enters a pool, instead of its number.
 
         `rank_all` gives the nodes of the start the same keys, all at once.
         """

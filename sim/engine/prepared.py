@@ -194,7 +194,7 @@ class PreparedJob:
     pool_paces
         Pace on the nodes of each pool of hosts, relative to the first [-].
     tenant, partition
-        Positions in `Prepared.tenants` and `Prepared.partitions`, beside streams.
+        Positions in `Prepared.tenants` and `Prepared.partitions`, in addition to streams.
     """
 
     name: str
@@ -397,13 +397,13 @@ class ServicePlan:
     warm_time, warm_speed
         For how long a started replica is slower [s], and its capacity then [-].
     loses, begins_anew
-        Whether requests in flight fail, and whether the others begin anew.
+        Whether requests in flight fail, and whether the others begin again.
     recompute
         Time of a replica to read prompt and tokens of a request again [s]; 0 with a copy.
     scale
         Demand over capacity that is aimed at, fewest and most replicas, reaction [s].
     upgrade
-        Time between rolling upgrades [s], and replicas that start anew together.
+        Time between rolling upgrades [s], and replicas that start again together.
     asks
         How often a client in all asks that gives up after `patience`, where what it asked for is served in vain; 0
         where it leaves the queue.

@@ -272,7 +272,7 @@ class Restores:
         """Return what has happened to the nodes of a job since it last stepped."""
         if not job.checkpoint.minds_nodes:
             return _NOT_MINDED[keeps]
-        # A replica hands its state to others, so there have to be some; one whose node started anew has none.
+        # A replica hands its state to others, so there have to be some; one whose node started again has none.
         stateless = {position // job.nodes_per_replica for position in (*job.lost, *job.rebooted, *job.dead)}
         live = job.live and job.replicas > 1 and len(stateless) < job.main.replicas
         return Damage(keeps, frozenset(job.lost), frozenset(job.rebooted), live)

@@ -121,7 +121,7 @@ class PartsStock:
         return rng.uniform_one(self.key(purpose), 0, number)
 
     def collect(self, now: float) -> PartUse:
-        """Return what has become of the stock since the last time, and begin anew."""
+        """Return what has become of the stock since the last time, and begin again."""
         use = PartUse(self.asked, self.waited, self.bought, self.nodes.collect(now), self.shelf.collect(now))
         self.asked = self.waited = self.bought = 0
         return use

@@ -192,7 +192,7 @@ _MANY = 5000
 def _serve(
     replica: Replica, state: ReplayState, floats: NDArray[np.float64], ints: NDArray[np.int64]
 ) -> tuple[ReplayState, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the state after all requests, and their first and last tokens [s]; by machine code where it is at hand."""
+    """Return the state after all requests, and their first and last tokens [s]; by machine code where available."""
 
     def empty(batch: int) -> float:
         return float(decode(replica, float(batch), 0.0).total)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class FleetAccount(NamedTuple):
     """Whose GPU-seconds: a stream, a size class (`size_class`), a tenant, a priority and a partition; -1 for none.
 
-    In place of a stream, service k has -2 - k, and named job k has `NAMED` + k.
+    Instead of a stream, service k has -2 - k, and named job k has `NAMED` + k.
     """
 
     stream: int
@@ -68,7 +68,7 @@ _WEIGHTED = (
 
 JOB_SUMS = (*_OF_ALL, *(f"{name}_{weight}" for name in _WEIGHTED for weight in ("job", "gpu_time")))
 """Sums over the jobs that were submitted in a window: seconds, numbers and GPU-seconds, and then what ends in ``_job``,
-where every job counts as one, beside the same in ``_gpu_time``, where it counts by the GPU-seconds that it held.
+where every job counts as one, next to the same in ``_gpu_time``, where it counts by the GPU-seconds that it held.
 
 A first wait is of those that ``started``, a total wait and a slowdown of those that ``ended`` after a start, JCT of
 those that ``completed``. Jobs that run or wait at the horizon have not ended."""

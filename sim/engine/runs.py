@@ -65,7 +65,7 @@ class Runs:
             self.stand(holder, self.records.root_of(allocation.suspects[0][1]), Bucket.DETECTION)
 
     def run(self, holder: Holder, now: float, ready: float) -> None:
-        """Start a holder that has its nodes, which are `ready` then, or start it anew; it is charged up to now."""
+        """Start a holder that has its nodes, which are `ready` then, or start it again; it is charged up to now."""
         holder.stands = False
         if holder.policy.on_failure == "replace":
             self.services[holder.service].start(holder, now, ready)
@@ -437,7 +437,7 @@ class Stops:
             self.kernel.unless_changed(now + latency, EventPriority.PHASE, self._on_own_detected, holder)
 
     def _on_own_detected(self, holder: Holder, now: float) -> None:
-        """Start a job below a node anew, whose neighbours have noticed nothing."""
+        """Start a job below a node again, whose neighbours have noticed nothing."""
         self.runs.charge(holder, now)
         self.runs.run(holder, now, now)
 

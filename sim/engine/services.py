@@ -83,7 +83,7 @@ class ReplicaPool:
         self.looks: Iterator[tuple[float, float]] = iter(())
         """Until when demand is at which rate, where it is scaled by that."""
         self.batch = 1
-        """Holders that a rolling upgrade starts anew at a time."""
+        """Holders that a rolling upgrade starts again at a time."""
         self.renewing: list[Holder] = []
         """Holders that it has still to come to."""
         self.restarting = 0
@@ -268,7 +268,7 @@ class ReplicaPool:
         self._end_upgrade(holder, now)
 
     def _end_upgrade(self, holder: Holder, now: float) -> None:
-        """Go on with a rolling upgrade when a holder has started anew, or is gone."""
+        """Go on with a rolling upgrade when a holder has started again, or is gone."""
         if holder.is_upgrading:
             holder.is_upgrading = False
             self.restarting -= 1
@@ -425,7 +425,7 @@ class ReplicaPool:
         self.kernel.at((number + 1) * every, EventPriority.PHASE, self._on_upgrade, every, number + 1)
 
     def _renew(self, now: float) -> None:
-        """Start the next holders anew, as many as may at a time."""
+        """Start the next holders again, as many as may at a time."""
         while self.renewing and self.restarting < self.batch:
             holder = self.renewing.pop(0)
             if holder in self.holders and holder.is_serving and not holder.lacks and not holder.broken:

@@ -30,7 +30,7 @@ Fault: TypeAlias = Literal[
 
 Aftermath: TypeAlias = Literal["process", "reboot"]
 
-"""The aftermath of a failure on the nodes that stay in their job: ends their processes, or starts them anew."""
+"""The aftermath of a failure on the nodes that stay in their job: ends their processes, or starts them again."""
 
 _OF_PART: dict[str, Fault] = {
     "job": "process",

@@ -60,7 +60,7 @@ class Prediction(Model):
     precision: Fraction | None = Field(
         None, description="Share of the alarms that a failure follows: with recall it says how many are false."
     )
-    score: HealthScore | None = Field(None, description="In place of recall and precision: a score with a threshold.")
+    score: HealthScore | None = Field(None, description="Instead of recall and precision: a score with a threshold.")
     lead: Law = Field(description="From the sign to the failure; a job saves if a save takes no longer.")
     faults: tuple[Fault, ...] | None = Field(
         None, description="Classes of faults that show signs; without it, all that stop single nodes."
@@ -82,7 +82,7 @@ class Prediction(Model):
         return self.score.recall if self.score is not None else self.recall or 0.0
 
     def false_alarms(self, rate: float, nodes: int) -> float:
-        """Return the false alarms of all `nodes`, beside failures that show signs at a `rate` [1/s]."""
+        """Return the false alarms of all `nodes`, next to failures that show signs at a `rate` [1/s]."""
         if self.score is not None:
             return self.score.false_alarms * nodes
         if self.precision is None:
@@ -129,7 +129,7 @@ class Health(Model):
 
     prediction: Prediction | None = Field(None, description="Signs of failures to come.")
     false_alarms: Rate | None = Field(
-        None, description="Healthy nodes that somebody drains, beside the false alarms of the prediction."
+        None, description="Healthy nodes that are drained, in addition to the false alarms of the prediction."
     )
     test: Law | None = Field(
         None, description="How long a healthy node that was drained is away; without it, as the scenario's repair."

@@ -48,9 +48,9 @@ class Cause(Strategy, ABC):
     rate: Rate | None = Field(
         None, description="Constant rate, for example '6.5 per 1000 node-days' or '1 per job-day'."
     )
-    law: Law | None = Field(None, description="Law of the lives, in place of a constant rate.")
+    law: Law | None = Field(None, description="Law of the lives, instead of a constant rate.")
     scale: float = Field(1.0, gt=0, description="Multiplies the rate.")
-    detection: Law | None = Field(None, description="Detection time of this cause, in place of the scenario's.")
+    detection: Law | None = Field(None, description="Detection time of this cause, instead of the scenario's.")
     planned: bool = Field(False, description="Whether its interruptions count as planned.")
     fault: Fault | None = Field(
         None,
@@ -60,8 +60,8 @@ class Cause(Strategy, ABC):
     )
     damage: Aftermath = Field(
         "process",
-        description="What happens to the hosts that stay in the job: process ends their processes, and what is in "
-        "their memory outlives that; reboot starts them anew, and their memory is lost.",
+        description="Effect on the hosts that stay in the job: process ends their processes, and what is in "
+        "their memory outlives that; reboot restarts them, and their memory is lost.",
     )
     events: int | None = Field(
         None, ge=0, description="Number of observed events behind the rate, for its uncertainty."
@@ -141,10 +141,10 @@ class NodeSource(Cause):
         False, description="Whether a failure waits for the end of a phase that failures cannot hit, or never happens."
     )
     interrupts: Fraction = Field(1.0, description="Probability that a fault becomes a failure.")
-    effect: Effect = default("crash", description="What the fault does: crash, hang, slow, degrade, corrupt.")
-    repair: Law | None = Field(None, description="Repair time of this cause, in place of the scenario's.")
+    effect: Effect = default("crash", description="Effect of the fault: crash, hang, slow, degrade, corrupt.")
+    repair: Law | None = Field(None, description="Repair time of this cause, instead of the scenario's.")
     tier: str = Field("", description="Tier of repair that begins, where there are tiers; without it, the first.")
-    relapse: Relapse | None = Field(None, description="What follows if a repair leaves the fault in the node.")
+    relapse: Relapse | None = Field(None, description="Relapse, if a repair leaves the fault in the node.")
     tempo: HazardModulation | None = Field(None, description="How the hazard of all units changes in time.")
 
     def _broken_rules(self) -> "BrokenRules":
@@ -268,7 +268,7 @@ class Defect(NodeSource):
         if self.clock == "in_service":
             yield ("clock",), "must be wall or busy"
         if self.tempo is not None:
-            yield ("tempo",), "a hidden fault strikes by its law alone"
+            yield ("tempo",), "a hidden fault strikes only by its law"
         if self.onset is not None and self.onset.of not in ("", "node"):
             yield ("onset",), f"is per node, not per {self.onset.of}"
 
@@ -436,12 +436,12 @@ class Bundle(Strategy):
         None, description="Whether failures wait for the end of a phase that failures cannot hit, or never happen."
     )
     repair: Law | None = Field(
-        None, description="Repair time of these causes, in place of their own and of the scenario's repair."
+        None, description="Repair time of these causes, instead of their own and of the scenario's repair."
     )
     keeps_repair: bool = Field(
         False, description="Whether causes with a repair time of their own keep it where the scenario states a repair."
     )
-    detection: Law | None = Field(None, description="Detection time of these causes, in place of their own.")
+    detection: Law | None = Field(None, description="Detection time of these causes, instead of their own.")
 
     def _broken_rules(self) -> "BrokenRules":
         if self.keeps_repair and self.repair is not None:
@@ -503,7 +503,7 @@ class Bundle(Strategy):
         return [entry for entry in content.get("sources", ()) if "repair" in entry]
 
     def _build(self, entry: "Mapping[str, Data]", scale: float) -> Cause:
-        """Return one source with what the user states in place of the catalog."""
+        """Return one source with what the user states instead of the catalog."""
         kind = _KINDS[entry["use"]]
         changes: Table = {"scale": scale * entry.get("scale", 1.0)}
         for name in ("renews", "clock", "defer", "repair", "detection", "idle_hazard"):

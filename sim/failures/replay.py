@@ -70,11 +70,11 @@ class Replay(Strategy):
     )
     spread_unknown: Literal["once", "each"] = Field(
         "once",
-        description="Where the log names fewer nodes than there are, they are placed at random: by the seed alone, or "
-        "anew in each replication.",
+        description="Where the log names fewer nodes than there are, they are placed at random: once, by the seed, or "
+        "again in each replication.",
     )
-    detection: Law | None = Field(None, description="Detection time, in place of the scenario's.")
-    fault: Fault = Field("host", description="Class of its faults: what those who watch see of them.")
+    detection: Law | None = Field(None, description="Detection time, instead of the scenario's.")
+    fault: Fault = Field("host", description="Class of its faults: what observers see of them.")
 
     @property
     def by_order(self) -> bool:
@@ -176,7 +176,7 @@ class Replay(Strategy):
 
 def _spread_note(file: str, names: int, nodes: int, *, is_drawn_anew: bool) -> str:
     """Return what is assumed of a log that names fewer nodes than there are."""
-    when = "anew in each replication" if is_drawn_anew else "the same in every replication"
+    when = "again in each replication" if is_drawn_anew else "the same in every replication"
     return (
         f"{file}: names {names} of {nodes} nodes; they are placed at random, {when}; neighbours do not "
         "stay neighbours. A file with the names of all nodes, in order, says which is which (inventory: FILE)"
@@ -298,7 +298,9 @@ def _numbered(rows: list[_Row], names: dict[str, int], file: str) -> "Iterator[t
     is_complete = bool(names)
     same, unclear = records.same_hosts({name for row in rows for name in row[4]}.union(names), names)
     if unclear:
-        raise LogError(f"{file}: '{unclear[0][0]}' may be any of {', '.join(unclear[0][1:])}; write the names alike")
+        raise LogError(
+            f"{file}: '{unclear[0][0]}' may be any of {', '.join(unclear[0][1:])}; write the names the same way"
+        )
     for row in rows:
         numbers = []
         for name in row[4]:

@@ -42,7 +42,9 @@ class Frailty(Model):
     shape: float = Field(
         ge=0.05, description="Shape of the Gamma law [-]; the coefficient of variation is 1/sqrt(shape)."
     )
-    of: Literal["node", "part"] = Field("node", description="What differs: nodes with all their parts, or each part.")
+    of: Literal["node", "part"] = Field(
+        "node", description="Unit that differs: nodes with all their parts, or each part."
+    )
     shared: str = Field(
         "nodes", min_length=1, description="Sources whose frailty bears the same name meet the same bad nodes."
     )
@@ -52,7 +54,7 @@ class UnitBatch(Model):
     """Part of the fleet has another law, or another hazard."""
 
     share: Fraction = Field(description="Share of the nodes (of the parts, where they belong to no single node).")
-    law: Law | None = Field(None, description="Law of their lives, in place of the source's.")
+    law: Law | None = Field(None, description="Law of their lives, instead of the source's.")
     ratio: float | None = Field(None, gt=0, description="Hazard relative to the rest of the fleet [-].")
 
     def _broken_rules(self) -> "BrokenRules":
@@ -259,7 +261,7 @@ class RandomEnvironment(Model):
 
 
 class HazardModulation(Model):
-    """Everything that changes the hazard of all units alike; factors multiply."""
+    """Everything that changes the hazard of all units by the same factor; factors multiply."""
 
     trend: PowerLawTrend | None = Field(None, description="A lasting rise or fall.")
     calendar: SeasonalFactor | None = Field(None, description="A pattern of hours or weekdays.")

@@ -380,7 +380,7 @@ def _at_least(law: FloatArray, lost: int) -> float:
 #
 # A job with *patience* p gives up a wait. While j nodes are missing, the next one fails at ``b_j = (R - j) / L`` if the
 # job's nodes are exposed, and one is back at ``d_j = (s + j) / r``. A wait ends when none is missing; a failure begins
-# it anew, patience included. With A the generator of j between two failures, a job that begins to wait when j are
+# it again, patience included. With A the generator of j between two failures, a job that begins to wait when j are
 # missing
 #
 # .. math:: f = e^{A p} 1 + B f, \quad g = G 1 + B g, \quad G = A^{-1} (e^{A p} - 1), \quad B_{i, j + 1} = G_{ij} b_j
@@ -516,7 +516,7 @@ def gives_up(
     Parameters
     ----------
     life, repair, required, spares, exposed
-        As for `starvation`, and refused as there; all spares are at hand at once.
+        As for `starvation`, and refused as there; all spares are available at once.
     patience
         How long a job waits, p [s].
     """

@@ -120,7 +120,7 @@ def _of_union(path: Keys, branches: list[list[_ValidatorError]]) -> list[_Valida
 def _without_echoes(model: type[BaseModel], data: Data, findings: list[_ValidatorError]) -> list[_ValidatorError]:
     """Return the findings without those that follow from another one.
 
-    A missing key that an unknown one beside it was meant to be, and a list that is too short only because what is
+    A missing key that an unknown one next to it was meant to be, and a list that is too short only because what is
     wrong with its items takes them out of the validator's count.
     """
     meant = {

@@ -81,7 +81,7 @@ class JobTraceTable(NamedTuple):
     """The jobs of a trace in order of submission, those of one moment in order of their rows; arrays of shape (n,).
 
     ``submit`` counts from the origin [s]; ``limit`` is infinite where the trace has none [s]; ``outcome`` is a position
-    in `OUTCOMES`; ``tenant`` and ``partition`` are positions in the names beside them. Jobs that are ``under_way`` at
+    in `OUTCOMES`; ``tenant`` and ``partition`` are positions in the names next to them. Jobs that are ``under_way`` at
     the origin come first: ``run`` and ``limit`` are what is left of them. ``notes`` say what was left out.
     """
 

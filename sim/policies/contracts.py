@@ -89,7 +89,7 @@ NO_FAILURE = "no_failure"
 class Bucket(IntEnum):
     """The bucket of a GPU-second: buckets of jobs, those of nodes outside them, and one of services alone.
 
-    Those of jobs come first, up to `GIVEN_UP`: a new one goes before it, and what follows is numbered anew.
+    Those of jobs come first, up to `GIVEN_UP`: a new one goes before it, and what follows is numbered again.
     """
 
     PRODUCTIVE = 0

@@ -166,7 +166,7 @@ class RepairTiers(Strategy):
     lemons: tuple[Annotated[LemonPolicy, OneOf("use", "lemons", get_args(LemonPolicy))], ...] = Field(
         (), description="Policies by which a node is a lemon; one is enough."
     )
-    lemons_go_to: str = Field("retirement", description="What becomes of lemons: retirement, or the name of a tier.")
+    lemons_go_to: str = Field("retirement", description="Destination of lemons: retirement, or the name of a tier.")
     replacement: Law | None = Field(
         None, description="Time until a retired node is replaced by a new one; without it, never."
     )
@@ -326,7 +326,7 @@ class Stock(Model):
     )
     share: Fraction = Field(1.0, description="Share of these repairs that need one; the others never wait.")
     tier: str = Field("", description="With tiers of repair, the one that needs it; without it, the last.")
-    returns: Returns | None = Field(None, description="What the vendor does with broken parts.")
+    returns: Returns | None = Field(None, description="Return of broken parts to the vendor.")
     price: Money | None = Field(None, description="Price of a part that is bought; it needs the section cost.")
     holding: Money | None = Field(None, description="Price of a part on the shelf for a year, likewise.")
 

@@ -261,7 +261,7 @@ def _node(power: PowerSpec, listed: NodePower | None, gpus: int) -> NodePower | 
     training = power.training if power.training is not None else listed.training if listed is not None else None
     if idle is None or training is None:
         key, beside = ("idle", "training") if training is None else ("training", "idle")
-        rule = f"needs power.{beside} beside it: the catalog does not say what a node of this cluster draws"
+        rule = f"also needs power.{beside}: the catalog has no power for a node of this cluster"
         raise PathError(("power", key), rule)
     if idle > training:
         key = "idle" if power.idle is not None else "training"

@@ -691,7 +691,7 @@ def _check_widths(name: str, parallelism: Parallelism, layout: RankLayout, recov
         rule = f"is {recovery.tensor}, but job '{name}' has a tensor width of {parallelism.tensor}"
         raise PathError(("recovery", "tensor"), rule)
     if isinstance(recovery, RestartSmaller | ShrinkRejoin) and recovery.min_replicas > groups:
-        has = f"{groups} sets of replicas that can leave alone ({layout.shared} share each host)"
+        has = f"{groups} sets of replicas that can leave on their own ({layout.shared} share each host)"
         if groups == parallelism.data:
             has = f"{groups} replicas"
         raise PathError(("recovery", "min_replicas"), f"is {recovery.min_replicas}, but job '{name}' has {has}")

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 _last: Prepared | None = None
 """The preparation made last: a loaded scenario is usually prepared next.
 
-To examine it anew takes 1 to 9 ms of the shipped scenarios, in a sweep for each point, and a replication of one of them
-in machine code less than 1 ms.
+To examine it again takes 1 to 9 ms of the shipped scenarios, in a sweep for each point, and a replication of one of
+them in machine code less than 1 ms.
 """
 
 
@@ -253,7 +253,7 @@ def _check_keys(scenario: Scenario) -> None:
             if getattr(scenario, key):
                 raise PathError((key,), "are for jobs of streams, and there are no streams")
     if not has_queue:
-        rule = "is for jobs beside streams, and there are no streams"
+        rule = "is for jobs that share the cluster with streams, and there are no streams"
         refuse_keys(scenario, "jobs", ("tenant", "partition", "qos"), rule)
     rule = "is for streams to say, each for its own jobs"
     refuse_keys(scenario, "templates", ("tenant", "partition", "qos", "priority"), rule)
@@ -430,7 +430,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
 
 
 def _nodes_of(scenario: Scenario, placed: PlacedJob) -> int:
-    """Return the nodes of a job; refuse parts of nodes, and more than there are beside the spares."""
+    """Return the nodes of a job; refuse parts of nodes, and more than there are in addition to the spares."""
     spec, site, spares = placed.spec, placed.site, scenario.spares
     path: tuple[str | int, ...] = ("jobs", placed.index, "gpus")
     per_node, total = site.gpus_per_node, site.counts["node"]

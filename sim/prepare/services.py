@@ -850,7 +850,7 @@ def _check_slo(service: PreparedService, path: Keys) -> None:
     spec, replica = service.spec, service.replica
     if service.within < 1:
         best = float(time_per_token(replica, 1.0, service.requests))
-        rule = f"no batch meets it: one sequence alone takes {best * 1e3:.1f} ms a token; more tensor ranks would help"
+        rule = f"no batch meets it: a single sequence takes {best * 1e3:.1f} ms a token; more tensor ranks would help"
         raise PathError((*path, "slo", "tpot"), rule)
     # Of several ranks of data-parallel attention, all help with a prompt that is alone.
     reader, pools = service.reader or replica, service.pools
@@ -858,7 +858,7 @@ def _check_slo(service: PreparedService, path: Keys) -> None:
     alone += float(decode(replica, 1.0, service.requests.context).total)
     alone += 0.0 if pools is None else float(handover(pools, service.mean_request))
     if alone > spec.slo.ttft:
-        rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
+        rule = f"no load meets it: a mean prompt on its own takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)
 
 

@@ -51,7 +51,7 @@ class RuleError(ValueError):
         self.rule = rule
 
     def __str__(self) -> str:
-        """Return the rule alone: the place is said beside it."""
+        """Return the rule alone: the place is said next to it."""
         return self.rule
 
 
@@ -361,9 +361,9 @@ Weight = Annotated[float, Field(ge=0, le=1e6)]
 class Profile(Model):
     """A rate that goes up and down again and again."""
 
-    every: Duration = Field(gt=0, description="After which time it begins anew.")
+    every: Duration = Field(gt=0, description="Time after which it starts again.")
     factors: tuple[Weight, ...] = Field(
-        min_length=1, max_length=10_000, description="What multiplies the rate in equal parts of that time."
+        min_length=1, max_length=10_000, description="Factors of the rate in equal parts of that time."
     )
 
     def _broken_rules(self) -> BrokenRules:

@@ -67,7 +67,7 @@ class LatentSpec(Model):
 
 
 class StateSpaceSpec(Model):
-    """State spaces (Mamba-2) or gated DeltaNet, in place of attention in the recurrent layers."""
+    """State spaces (Mamba-2) or gated DeltaNet, instead of attention in the recurrent layers."""
 
     inner: Count = Field(gt=0, description="Width inside, over all heads.")
     state: Count = Field(gt=0, description="Numbers that each of these channels keeps of a sequence.")
@@ -92,10 +92,10 @@ class ModelSpec(Model):
     latent: LatentSpec | None = Field(None, description="Latent attention.")
     window: Count = Field(0, description="Tokens that layers with sliding-window attention look back on.")
     windowed: Count = Field(0, description="Layers with sliding-window attention.")
-    recurrent: Count = Field(0, description="Layers with linear attention, which keep a state in place of all tokens.")
+    recurrent: Count = Field(0, description="Layers with linear attention, which keep a state instead of all tokens.")
     state: Count = Field(0, description="Numbers that such a layer keeps of a sequence.")
     mixer: StateSpaceSpec | None = Field(
-        None, description="What recurrent layers are; without it, as wide as attention."
+        None, description="Kind of the recurrent layers [default: as wide as attention]."
     )
     output_gate: bool = Field(False, description="Whether a gate as wide as all heads multiplies attention's output.")
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
@@ -123,7 +123,7 @@ class ModelSpec(Model):
             both = f"{self.windowed} windowed and {self.recurrent} recurrent"
             yield ("windowed",), f"{both} layers are more than the {self.layers} of the model"
         if self.mixer is not None and (not self.recurrent or self.latent is not None):
-            yield ("mixer",), "is of recurrent layers, beside attention with keys and values of its own"
+            yield ("mixer",), "is of recurrent layers, in addition to attention with keys and values of its own"
         if self.output_gate and self.latent is not None:
             yield ("output_gate",), "is of attention with keys and values of its own, not of latent attention"
 
@@ -210,7 +210,7 @@ class Curtailment(Model):
 
     start: Duration = Field(description="From when on, after the start.")
     time: Duration = Field(gt=0, description="For how long.")
-    cap: Power = Field(gt=0, description="What the facility may draw meanwhile.")
+    cap: Power = Field(gt=0, description="Power that the facility may draw meanwhile.")
     every: Duration | None = Field(None, gt=0, description="After which time it comes again; without it, it does not.")
 
     def _broken_rules(self) -> "BrokenRules":
@@ -222,8 +222,10 @@ class Ambient(Model):
     """Temperature around the GPUs: above some of it their clocks are lower."""
 
     temperature: float = Field(gt=-60, lt=80, description="Mean [°C].")
-    day: Profile | None = Field(None, description="What multiplies it in the course of a day.")
-    season: Profile | None = Field(None, description="What multiplies it in the course of a year, beside that.")
+    day: Profile | None = Field(None, description="Factors in the course of a day.")
+    season: Profile | None = Field(
+        None, description="Factors in the course of a year, in addition to those of the day."
+    )
     above: float = Field(25.0, gt=-60, lt=80, description="Up to which temperature clocks are full [°C]; assumed.")
     slope: Fraction = default(
         "0.2 %", description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees."
@@ -241,19 +243,21 @@ class Carbon(Model):
     """The emission of a kWh of the grid."""
 
     intensity: float = Field(ge=0, le=1e5, description="Mean carbon intensity [g of CO2 for a kWh].")
-    profile: Profile | None = Field(None, description="What multiplies it, hour by hour for example.")
+    profile: Profile | None = Field(None, description="Factors, hour by hour for example.")
 
 
 class PowerSpec(Model):
     """The power of the cluster and its limits; the catalog of accelerators gives what is not stated."""
 
     pue: float = Field(1.2, ge=1, le=10, description="Power usage effectiveness (PUE): facility power over IT power.")
-    switch: Power = default("690 W", le=1e9, description="What one switch of the fabric draws.")
-    storage: Power = default("0 W", le=1e12, description="What all storage draws.")
-    idle: Power | None = Field(None, description="What a node draws without work; omitted: that of the catalog.")
-    training: Power | None = Field(None, description="What a node draws in training; omitted: that of the catalog.")
-    cap: Power | None = Field(None, gt=0, description="What the facility may draw: clocks are lowered to stay below.")
-    rack_cap: Power | None = Field(None, gt=0, description="What the nodes of a rack may draw.")
+    switch: Power = default("690 W", le=1e9, description="Power of one switch of the fabric.")
+    storage: Power = default("0 W", le=1e12, description="Power of all storage.")
+    idle: Power | None = Field(None, description="Power of an idle node [default: that of the catalog].")
+    training: Power | None = Field(None, description="Power of a node in training [default: that of the catalog].")
+    cap: Power | None = Field(
+        None, gt=0, description="Limit of the power of the facility: clocks are lowered to stay below."
+    )
+    rack_cap: Power | None = Field(None, gt=0, description="Limit of the power of the nodes of a rack.")
     curtail: tuple[Curtailment, ...] = Field((), description="Times in which the facility may draw less.")
     exponent: float | None = Field(
         None,
@@ -266,7 +270,7 @@ class PowerSpec(Model):
         None, gt=0, description="How fast the facility's power may rise or fall: jobs that start wait for it."
     )
     ambient: Ambient | None = Field(None, description="Temperature around the GPUs.")
-    carbon: Carbon | None = Field(None, description="What a kWh emits.")
+    carbon: Carbon | None = Field(None, description="Emissions of a kWh.")
 
     def _broken_rules(self) -> "BrokenRules":
         if self.idle is not None and self.training is not None and self.idle > self.training:
@@ -295,12 +299,12 @@ class Target(Model):
         None, min_length=1, description="Name of the service, job or stream; without it, the only one that there is."
     )
     metric: _OfServices | _OfJobs | None = Field(
-        None, description="What is promised; without it, slo_attainment of a service, and ettr of jobs."
+        None, description="Metric that is promised [default: slo_attainment of a service, ettr of jobs]."
     )
-    at_least: Fraction = Field(gt=0, lt=1, description="What a window has to reach.")
+    at_least: Fraction = Field(gt=0, lt=1, description="Value that a window has to reach.")
     window: Duration = Field(gt=0, description="Width of a window: 1 d, 30 d.")
-    credits: tuple[Credit, ...] = Field((), description="What is given back, by tier.")
-    bill: Money | None = Field(None, description="What a window is billed at, in the currency of the cost section.")
+    credits: tuple[Credit, ...] = Field((), description="Credits, by tier.")
+    bill: Money | None = Field(None, description="Bill of a window, in the currency of the cost section.")
 
     def _broken_rules(self) -> "BrokenRules":
         if self.bill is not None and not self.credits:
@@ -365,7 +369,7 @@ Every = Annotated[
 class PeriodicWork(Model):
     """Work that stops training each time; its time goes to the bucket ``auxiliary``."""
 
-    name: str = Field(min_length=1, description="What it is, for example evaluation.")
+    name: str = Field(min_length=1, description="Name of the work, for example evaluation.")
     every: Every = Field(description="Stepping between two times: a number of steps, or a time.")
     time: Duration = Field(gt=0, description="How long training stops.")
 
@@ -391,7 +395,7 @@ class GlobalBatch(Model):
     sequence: Count = Field(description="Tokens in one sequence.", gt=0)
     on_loss: Literal["shrink", "keep"] = Field(
         "shrink",
-        description="What a missing replica does: shrink trains fewer tokens a step; keep gives its share to the "
+        description="Effect of a missing replica: shrink trains fewer tokens a step; keep gives its share to the "
         "others, which take longer.",
     )
 
@@ -419,7 +423,7 @@ class Parallelism(Model):
         ge=1,
         le=_MOST,
         description="Context GPUs that exchange tokens for heads by all-to-all (DeepSpeed-Ulysses), of context; the "
-        "others pass keys and values on in a ring (hierarchical context parallelism). 1: a ring alone.",
+        "others pass keys and values on in a ring (hierarchical context parallelism). 1: only a ring.",
     )
     expert_tensor: int = Field(
         1, ge=1, le=_MOST, description="Expert tensor parallelism (ETP): GPUs of a tensor group that share each expert."
@@ -488,17 +492,18 @@ class Execution(Model):
     )
     sharding: Sharding = Field(
         "optimizer",
-        description="What replicas divide among them: nothing, the optimizer's state (ZeRO-1), gradients too (ZeRO-2), "
-        "or parameters too (FSDP, ZeRO-3).",
+        description="State that replicas divide among them: nothing, the optimizer's state (ZeRO-1), gradients too "
+        "(ZeRO-2), or parameters too (FSDP, ZeRO-3).",
     )
     shard_ranks: Count | None = Field(
         None, gt=0, description="Ranks that parameters are divided among (hybrid sharding); without it, all replicas'."
     )
     gradients: Literal["fp32", "bf16"] | None = Field(
         None,
-        description="What gradients are accumulated and reduced in; without it fp32 in steps at bf16, and bf16 below.",
+        description="Precision in which gradients are accumulated and reduced; without it fp32 in steps at bf16, and "
+        "bf16 below.",
     )
-    optimizer_state: State = Field("fp32", description="What the two moments of the optimizer are kept in.")
+    optimizer_state: State = Field("fp32", description="Precision of the two moments of the optimizer.")
     offload_optimizer: bool = Field(
         False, description="Whether the host keeps the optimizer's state and updates the parameters."
     )
@@ -564,11 +569,11 @@ class Execution(Model):
 
 
 class Lora(Model):
-    """Low-rank adapters beside frozen weights (LoRA, arXiv 2106.09685)."""
+    """Low-rank adapters in addition to frozen weights (LoRA, arXiv 2106.09685)."""
 
     rank: Count = Field(gt=0, description="Rank of the adapters.")
     modules: Literal["attention", "all"] = Field(
-        "attention", description="What has adapters: attention, or feed-forward parts too (experts have none)."
+        "attention", description="Modules with adapters: attention, or feed-forward parts too (experts have none)."
     )
 
 
@@ -589,7 +594,7 @@ AnySoftware: TypeAlias = Annotated[
 class Calibration(Model):
     """A measured step of the same model on the same hardware; what is left out is as in the job."""
 
-    step_time: Duration = Field(gt=0, description="What was measured.")
+    step_time: Duration = Field(gt=0, description="The measured step time.")
     batch: GlobalBatch | None = Field(None, description="The global batch that was measured.")
     parallelism: Parallelism | None = Field(None, description="The layout that was measured; gives the GPUs too.")
     execution: Execution | None = Field(None, description="How the measured step was executed.")
@@ -654,10 +659,12 @@ class JobSpec(Model):
     )
     arrival: Duration = default("0 s", description="When the job enters the queue.")
     priority: int = Field(
-        0, ge=-(2**31), lt=2**31, description="Priority beside the jobs of streams; higher goes first."
+        0, ge=-(2**31), lt=2**31, description="Priority relative to jobs of streams; higher goes first."
     )
-    tenant: str | None = Field(None, description="Whose job it is, beside the jobs of streams.")
-    partition: str | None = Field(None, description="Where it queues, beside the jobs of streams; first by default.")
+    tenant: str | None = Field(None, description="Tenant of the job, if there are streams.")
+    partition: str | None = Field(
+        None, description="Partition in which it queues, if there are streams [default: the first]."
+    )
     qos: int = Field(
         0, ge=-(10**6), le=10**6, description="Quality of service: see streams; it needs scheduler.preempt.who: qos."
     )

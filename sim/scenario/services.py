@@ -86,9 +86,7 @@ class Demand(Model):
     output: Lengths | None = Field(None, description="Answers; not of a trace.")
     file: str | None = Field(None, min_length=1, description="Trace as CSV: t_s, input_tokens, output_tokens.")
     profile: Profile | None = Field(None, description="How the rate varies over a day or a week; not of a trace.")
-    growth: float = Field(
-        0.0, gt=-1, le=100, description="What a year adds to the rate, as a part of it, compound [-]."
-    )
+    growth: float = Field(0.0, gt=-1, le=100, description="Compound growth of the rate in a year, as a part of it [-].")
 
     def _broken_rules(self) -> BrokenRules:
         ways = {"poisson": ("rate", "input", "output"), "trace": ("file",)}
@@ -131,7 +129,9 @@ class Overload(Model):
     retries: Count = Field(0, le=1000, description="Of a queue: how often a client that gave up asks again at once.")
 
     cancel: bool = Field(
-        True, description="Of a queue: whether a request leaves it when its client gives up; else it is served in vain."
+        True,
+        description="Of a queue: whether a request leaves it when its client gives up; else it is served too late to "
+        "count.",
     )
 
     def _broken_rules(self) -> BrokenRules:
@@ -145,7 +145,7 @@ class Failover(Model):
 
     use: Literal["fail", "retry", "migrate", "restore"] = Field(
         "fail",
-        description="They fail; begin anew on other replicas; go on there after prompt and tokens so far are read "
+        description="They fail; start again on other replicas; go on there after prompt and tokens so far are read "
         "again; or go on there with a copy of keys and values.",
     )
 
@@ -162,8 +162,8 @@ class ServiceRecovery(Model):
 
     use: Literal["reload", "shadow", "elastic-experts", "shrink-tensor"] = Field(
         "reload",
-        description="All of it starts anew; a standby process takes over where no node is lost; or what is left goes "
-        "on: nodes, with shrink-tensor also GPUs of a node.",
+        description="The whole replica restarts; a standby process takes over where no node is lost; or what is left "
+        "goes on: nodes, with shrink-tensor also GPUs of a node.",
     )
     source: Literal["store", "local", "host", "peer"] = Field("store", description="Where weights are read from.")
     bandwidth: Bandwidth | None = Field(
@@ -190,10 +190,10 @@ class AutoScale(Model):
 
 
 class Upgrade(Model):
-    """Rolling upgrades: a few replicas at a time are emptied and start anew, until all have."""
+    """Rolling upgrades: a few replicas at a time are emptied and restarted, until all have been."""
 
     every: Duration = Field(gt=0, description="Time between two upgrades.")
-    batch: Count = Field(1, gt=0, description="Replicas that start anew together.")
+    batch: Count = Field(1, gt=0, description="Replicas that restart together.")
 
 
 def _with_names(whole: JsonSchemaValue, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -218,24 +218,22 @@ class ServiceSpec(Model):
     batch: BatchLimits = Field(
         default_factory=lambda: BatchLimits.model_validate({}), description="Limits of the batches."
     )
-    prefill: PromptPool | None = Field(
-        None, description="Replicas that read all prompts, beside those that then decode alone."
-    )
+    prefill: PromptPool | None = Field(None, description="Replicas that read all prompts; the others then only decode.")
     speculate: Speculation | None = Field(None, description="Speculative decoding; none without it.")
     stream: bool = Field(
         True,
         description="Whether tokens are sent one by one; without it the host has no work for each sequence and step.",
     )
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
-    demand: Demand = Field(description="What is asked of it.")
+    demand: Demand = Field(description="Load on the service.")
     slo: Slo = Field(description="Service level objective.")
     overload: Annotated[Overload, _OR_NAME] | None = Field(
         None,
-        description="What happens to requests beyond capacity: reject, or a queue; without it demand must be below "
+        description="Treatment of requests beyond capacity: reject, or a queue; without it demand must be below "
         "capacity, and what failures leave no room for is turned away.",
     )
     failover: Annotated[Failover, _OR_NAME] = Field(
-        default_factory=lambda: Failover.model_validate({}), description="What becomes of requests in flight."
+        default_factory=lambda: Failover.model_validate({}), description="Treatment of requests in flight."
     )
     recovery: ServiceRecovery = Field(
         default_factory=lambda: ServiceRecovery.model_validate({}), description="How a replica recovers."

@@ -254,7 +254,7 @@ class Outcomes(Model):
             yield (), "give at least one weight above zero"
 
 
-# What a job of a stream is beside its size and its work.
+# What a job of a stream is next to its size and its work.
 
 
 class JobOverhead(NamedTuple):
@@ -289,7 +289,7 @@ AnyCost = Annotated[
 
 
 class Saves(Model):
-    """Checkpoints of the jobs of a stream, in place of the scenario's."""
+    """Checkpoints of the jobs of a stream, instead of the scenario's."""
 
     interval: Duration | None = Field(
         None,
@@ -349,7 +349,7 @@ class Generated(StreamBase):
 
     use: Literal["generated"] = "generated"
     arrivals: AnyArrivals = Field(description="When jobs arrive; use: poisson may be left out.")
-    load: float = Field(1.0, gt=0, le=1e6, description="What multiplies the rate; the k-th job stays the same job.")
+    load: float = Field(1.0, gt=0, le=1e6, description="Factor of the rate; the k-th job stays the same job.")
     gpus: Sizes | None = Field(
         None,
         description="GPUs of a job: a number, numbers by weight, or a law rounded to powers of two; by default as the "
@@ -371,7 +371,7 @@ class TraceColumns(Model):
 
     job: str = Field("job", description="Name or number; unique for a tenant.")
     submit: str = Field("submit", description="When it was submitted.")
-    gpus: str = Field("gpus", description="What it held: a number, or AllocTRES of Slurm.")
+    gpus: str = Field("gpus", description="Column of the GPUs it held: a number, or AllocTRES of Slurm.")
     run: str = Field("run", description="How long it ran; without it, end less start.")
     limit: str = Field("limit", description="Its time limit; empty for none.")
     state: str = Field("state", description="How it ended, in the words of Slurm: completed, failed, cancelled, ...")
@@ -385,8 +385,8 @@ class TraceColumns(Model):
 class TraceScale(Model):
     """A trace made longer or denser."""
 
-    time: float = Field(1.0, gt=0, le=1e6, description="What multiplies run times and limits.")
-    load: float = Field(1.0, gt=0, le=1e6, description="What divides the times between arrivals.")
+    time: float = Field(1.0, gt=0, le=1e6, description="Factor of run times and limits.")
+    load: float = Field(1.0, gt=0, le=1e6, description="Divisor of the times between arrivals.")
 
 
 class JobTrace(StreamBase):
@@ -408,13 +408,13 @@ class JobTrace(StreamBase):
     scale: TraceScale = Field(
         default_factory=lambda: TraceScale.model_validate({}), description="Longer runs, denser arrivals."
     )
-    limit: AnyLimit | None = Field(None, description="Time limits in place of those of the trace; see generated jobs.")
+    limit: AnyLimit | None = Field(None, description="Time limits instead of those of the trace; see generated jobs.")
     other_partitions: Literal["refuse", "leave out"] = Field(
-        "refuse", description="What happens to jobs of partitions that the scenario does not have."
+        "refuse", description="Treatment of jobs of partitions that the scenario does not have."
     )
     states: dict[str, Outcome | Literal["not over"]] = Field(
         default_factory=dict,
-        description="What further words of the column state mean: completed, failed, cancelled, or not over.",
+        description="Meaning of further words of the column state: completed, failed, cancelled, or not over.",
     )
     skip_bad_rows: bool = Field(False, description="Whether rows that cannot be used are left out, and counted.")
 

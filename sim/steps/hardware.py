@@ -227,7 +227,7 @@ class Constants:
     latency
         Start of a collective inside a domain [s].
     tensor_hidden, context_hidden, expert_hidden, handover_hidden
-        Shares of the traffic that run beside computing [-]; of tensors where that is switched on, of the pipeline
+        Shares of the traffic that run next to computing [-]; of tensors where that is switched on, of the pipeline
         where it is interleaved.
     data_floor, shard_floor
         Shares of data-parallel traffic that are never hidden: gradients, and sharded parameters [-].

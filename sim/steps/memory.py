@@ -2,10 +2,10 @@
 
 `activations` is the inventory of a layer. Where element-wise operations are not *fused*, queries and keys count before
 and after their rotation, and the gate before and after its activation. What goes into a matrix product is kept as the
-product reads it, at 8 or 4 bits in narrow steps; attention keeps its own output at 16 bits beside that. Modules that
-are computed *again* drop the scores (`attention`), what norms return, what goes into the second product (`activation`),
-what latent attention expands, tokens sorted by expert (`dispatch`), or all of a feed-forward part but its input (`mlp`,
-`shared_experts`, `experts`).
+product reads it, at 8 or 4 bits in narrow steps; attention keeps its own output at 16 bits in addition to that.
+Modules that are computed *again* drop the scores (`attention`), what norms return, what goes into the second product
+(`activation`), what latent attention expands, tokens sorted by expert (`dispatch`), or all of a feed-forward part but
+its input (`mlp`, `shared_experts`, `experts`).
 
 References
 ----------
@@ -93,7 +93,7 @@ def activations(
 
 
 def _attention(shape: ModelShape, narrow: float, *, is_low: bool, fused: bool) -> float:
-    """Return what attention keeps of a token beside the scores [B]; products read values of `narrow` bytes."""
+    """Return what attention keeps of a token next to the scores [B]; products read values of `narrow` bytes."""
     attention = 2 * (shape.attention_kept_low if is_low else shape.attention_kept)
     attention += shape.attention_output * narrow if narrow < INPUT_BYTES["bf16"] else 0.0
     if not fused and shape.latent is None:

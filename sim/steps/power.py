@@ -169,7 +169,7 @@ def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0
     Parameters
     ----------
     cap, other
-        The cap, and what draws beside the nodes below it [W].
+        The cap, and what draws next to the nodes below it [W].
     node
         A node.
     stepping, idle

@@ -34,7 +34,7 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class StateSpace:
-    """Recurrent layers in place of attention: Mamba-2 (arXiv 2405.21060, section 8), gated DeltaNet (arXiv 2412.06464).
+    """Recurrent layers instead of attention: Mamba-2 (arXiv 2405.21060, section 8), gated DeltaNet (arXiv 2412.06464).
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Experts:
     ffn
         Feed-forward width of one expert [-].
     shared
-        Feed-forward width that all tokens meet beside the experts [-].
+        Feed-forward width that all tokens meet in addition to the experts [-].
     dense_layers
         Layers that have no experts; they come first [-].
     domains
@@ -124,14 +124,14 @@ class ModelShape:
     window, windowed
         Tokens that layers with sliding-window attention look back on, and how many of the layers have it [-].
     recurrent, state
-        Layers with linear attention, and the numbers that each keeps of a sequence in place of keys and values [-].
+        Layers with linear attention, and the numbers that each keeps of a sequence instead of keys and values [-].
     mixer
-        What recurrent layers have in place of attention; without it, the same projections as attention.
+        What recurrent layers have instead of attention; without it, the same projections as attention.
     output_gate
         Whether a gate as wide as all heads multiplies the output of attention (Qwen3-Next).
     lora, lora_everywhere
-        Rank of low-rank adapters beside frozen weights, 0 where all weights are trained [-]; whether feed-forward parts
-        have them too, and not attention alone.
+        Rank of low-rank adapters in addition to frozen weights, 0 where all weights are trained [-]; whether
+        feed-forward parts have them too, and not attention alone.
     depths
         Modules that predict tokens further ahead (arXiv 2412.19437, section 2.2): each one more layer, a joining
         matrix of 2 h x h, and one more pass through the logits [-].
@@ -404,7 +404,7 @@ def flop_per_token(shape: ModelShape, sequence: int, *, convention: Literal["cau
 
     with the parameters of layers that a token meets P_a, and w the widths of keys and values over all heads (2 h in the
     plain case). The backward pass counts twice the forward pass; a lookup of an embedding counts nothing. Frozen
-    weights have no gradients: 2 for 3, and their adapters beside them.
+    weights have no gradients: 2 for 3, and their adapters next to them.
 
     Parameters
     ----------

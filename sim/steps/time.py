@@ -195,7 +195,7 @@ def _tensor(work: Workload, links: Links, constants: Constants) -> float:
     .. math:: r \left(\frac{2 (t - 1)}{t} \frac{2 T h}{B} + \alpha\right) (1 - o)
 
     An all-reduce, or a reduce-scatter and an all-gather of the same bytes, after attention and feed-forward part. What
-    runs beside computing writes to the memory of other GPUs, so nothing is hidden between scale-up domains.
+    runs next to computing writes to the memory of other GPUs, so nothing is hidden between scale-up domains.
 
     References
     ----------
@@ -550,7 +550,7 @@ def _own_parameters(work: Workload) -> float:
 def _offload(work: Workload, machine: Machine, stage: float) -> float:
     """Return the time that a GPU waits for the host's memory [s].
 
-    Activations go out beside the forward pass, a third of a stage's time, and return beside the backward pass. An
+    Activations go out next to the forward pass, a third of a stage's time, and return next to the backward pass. An
     optimizer on the host gets gradients, moves its state at the speed of the link (assumed) and returns parameters.
     """
     host = machine.constants.memory * machine.chip.host

@@ -99,7 +99,7 @@ Loss: TypeAlias = Literal["fused", "vocab-parallel", "eager"]
 
 LOSS_BYTES: dict[str, float] = {"fused": 2.0, "vocab-parallel": 6.0, "eager": 14.0}
 
-"""Bytes of a logit until its gradient is there [B]: at 16 bits in place; a copy in 32 bits beside it; copies in 32
+"""Bytes of a logit until its gradient is there [B]: at 16 bits in place; a copy in 32 bits next to it; copies in 32
 bits of logits, of their logarithms and of the gradient."""
 
 State: TypeAlias = Literal["fp32", "bf16", "fp8"]
@@ -172,7 +172,7 @@ class Workload:
         ones, of attention and routing.
     overlap_tensor, overlap_data, overlap_expert
         Whether tensor-parallel traffic, data-parallel traffic, and that of tokens on their way to experts and back run
-        beside computing; the last beside that of another microbatch, as DualPipe does.
+        next to computing; the last in addition to that of another microbatch, as DualPipe does.
     """
 
     shape: ModelShape

@@ -124,7 +124,7 @@ def everything(nodes: int) -> sim.Prepared:
 
 
 def engine_rows() -> list[str]:
-    """Return what the compiled loop costs beside the event engine, failures drawn anew in both."""
+    """Return what the compiled loop costs beside the event engine, failures drawn again in both."""
     if importlib.util.find_spec("numba") is None:
         return ["numba is not installed: no compiled loop"]
     plain = {"checkpoint": {"tiers": [ASYNC]}}
@@ -239,7 +239,7 @@ def preset_rows() -> list[str]:
 
 
 def step_rows() -> list[str]:
-    """Return what the model of steps costs: one estimate, and a search through the layouts of 1,024 GPUs."""
+    """Return what the step model costs: one estimate, and a search through the layouts of 1,024 GPUs."""
     content: dict[str, Any] = {
         "name": "layouts",
         "cluster": {"nodes": 128, "gpus_per_node": 8, "accelerator": "h100", "fabric": {"rails": 8, "radix": 512}},

@@ -229,7 +229,7 @@ def point_seconds(folder: Path) -> float:
 
 
 def many_rows() -> list[str]:
-    """Return what ten thousand replications and a Sobol analysis take as commands, machine code at hand."""
+    """Return what ten thousand replications and a Sobol analysis take as commands, machine code available."""
     _, before = replication_seconds()
     with tempfile.TemporaryDirectory() as name:
         few, many = (_timed("run", "llama3-405b-54d", "-n", str(count), "--jobs", "2") for count in (1_000, 10_000))

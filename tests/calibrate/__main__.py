@@ -52,7 +52,7 @@ def print_outcome(out: Console, found: CalibrationResult, folder: Path) -> bool:
     _print_strong(out, found)
     _print_experts(out, found)
     _print_anchors(out, found, folder)
-    _print_checks(out, "Parts of the model taken away, fitted anew, beside an earlier model's loss", needed)
+    _print_checks(out, "Parts of the model taken away, fitted again, beside an earlier model's loss", needed)
     _print_checks(out, "Targets", results)
     return all(check.good is not False for check in (*results, *needed))
 

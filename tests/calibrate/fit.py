@@ -224,7 +224,7 @@ def held_out(
 def changed_errors(
     rows: Sequence[MeasuredStep], change: Ablation, priors: Mapping[Key, Prior], start: Parameters
 ) -> Array:
-    """Return the errors of the model after a change, fitted anew [-]."""
+    """Return the errors of the model after a change, fitted again [-]."""
     fixed: dict[Key, float] = {("constants", name): value for name, value in change.constants.items()}
     free = {key: prior for key, prior in priors.items() if key not in fixed}
     if change.links is not None:

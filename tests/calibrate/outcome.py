@@ -113,7 +113,7 @@ class CalibrationResult:
         The second fit without each model with experts in turn, and models that it never sees; positions are those
         of `mixed_rows`.
     changed
-        Errors after each change to the model, fitted anew, by name of the change [-].
+        Errors after each change to the model, fitted again, by name of the change [-].
     """
 
     dense: MeasuredSteps

@@ -312,7 +312,7 @@ def test_sizes_of_job_and_pools() -> None:
 @cases("standbys", [4, 8, 16])
 @cases("minutes", [1.0, 10.0])
 def test_standbys_and_selection_time(standbys: int, minutes: float) -> None:
-    """Each selection fills the standbys up; they last for as many failures, and the next one selects anew."""
+    """Each selection fills the standbys up; they last for as many failures, and the next one selects again."""
     knobs = Knobs(warm_standbys=standbys, host_selection_time=minutes, working_pool_size=400, **EQUAL, **NO_RETURN)
     for outcome in play(knobs, 2):
         assert outcome.failures > 2 * (standbys + 1)

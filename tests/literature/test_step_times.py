@@ -1,7 +1,7 @@
-"""Published training steps beside the model of steps with the numbers that Ettrick ships.
+"""Published training steps beside the step model with the numbers that Ettrick ships.
 
 Calibrated: the 410 steps of models without experts (14 sources) and the 93 with experts are what the numbers are
-fitted to, so what counts is how a fit does on sources that it has not seen; the nightly tests fit anew for that.
+fitted to, so what counts is how a fit does on sources that it has not seen; the nightly tests fit again for that.
 Strong scaling, what recomputation costs and models that are in no source are rows of the validation table. Targets
 were chosen before the fit.
 """

@@ -104,7 +104,7 @@ class HotSpare(Strategy):
 
 
 class Standby(Strategy):
-    """Hot spares step in after a recovery time; without them hosts are selected anew."""
+    """Hot spares step in after a recovery time; without them hosts are selected again."""
 
     def start(self) -> Plan:
         """Select hosts."""

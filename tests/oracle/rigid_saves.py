@@ -81,7 +81,7 @@ class Progress:
         self.work = self.now = 0
 
     def start(self, now: int, positions: int) -> None:
-        """Begin to step: each rhythm begins anew, and all nodes hold what is left."""
+        """Begin to step: each rhythm begins again, and all nodes hold what is left."""
         self.now = now
         for store in self.stores:
             store.saves = [

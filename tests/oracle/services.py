@@ -591,7 +591,7 @@ class Simulator:
         self._open((gangs - len(self.gangs)) * self.together, now)
 
     def _upgrade(self, now: float) -> None:
-        """Start replicas anew, a few at a time."""
+        """Start replicas again, a few at a time."""
         upgrade = self.service.get("upgrade")
         if upgrade is None:
             return
@@ -600,7 +600,7 @@ class Simulator:
         self._renew(now)
 
     def _renew(self, now: float) -> None:
-        """Start the next replicas anew, as many as may at a time."""
+        """Start the next replicas again, as many as may at a time."""
         upgrade = self.service.get("upgrade")
         if upgrade is None:
             return

@@ -274,7 +274,7 @@ def test_a_drain_that_is_ignored_turns_it_red() -> None:
 @pytest.mark.parametrize("repair", ["0 s", "6 h"])
 @pytest.mark.parametrize("recovery", ["hot-spare", "full-restart"])
 def test_the_closed_form_of_a_scenario(recovery: str, repair: str) -> None:
-    """Nodes that fail and are swapped while others are at hand: the closed form is what the simulation gives.
+    """Nodes that fail and are swapped while others are available: the closed form is what the simulation gives.
 
     64 of 96 nodes, 3.2 failures a day, detection 5 min; 32 idle nodes are far more than are ever in repair.
     """

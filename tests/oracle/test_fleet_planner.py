@@ -119,7 +119,7 @@ def test_conservative_is_planned_in_order(estimates: str) -> None:
 
 
 def test_reservations_of_all_are_those_of_many() -> None:
-    """Conservative backfill, which keeps its plan, starts jobs as one that plans anew for up to 999 jobs."""
+    """Conservative backfill, which keeps its plan, starts jobs as one that plans again for up to 999 jobs."""
     for seed in range(budget(60)):
         work = workload(SEED * 1000 + seed)
         assert (

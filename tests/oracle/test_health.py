@@ -85,7 +85,7 @@ def test_without_alarms_the_formula_is_that_of_failures_alone() -> None:
     found = predicted_efficiency(tau, write, 1 / mtti, 0.0, restart)
     assert found == pytest.approx(efficiency(tau, write, mtti, restart, 0.0), rel=1e-12)
     assert found[1] == predicted_efficiency(3600.0, write, 1 / mtti, 0.0, restart)
-    # Alarms alone: each costs a restart and a save, of which the rhythm that begins anew leaves out half.
+    # Alarms alone: each costs a restart and a save, of which the rhythm that begins again leaves out half.
     rare = 1e-9
     alone = predicted_efficiency(3600.0, write, 0.0, rare, restart)
     assert 1 - alone * (1 + write / 3600.0) == pytest.approx(rare * (restart + write / 2), rel=0.02)
@@ -173,7 +173,7 @@ def test_a_sign_that_comes_too_late_saves_nothing() -> None:
     start = 30.0
     assert lost["9 s"][0] == 2 * (90.0 - start)
     assert lost["11 s"][0] == 0
-    # Ten seconds of a save more than with a late sign, but for the rhythm that begins anew.
+    # Ten seconds of a save more than with a late sign, but for the rhythm that begins again.
     assert lost["9 s"][2] == lost["11 s"][2] == 0, "who gave a sign is known when it fails"
 
 
@@ -193,7 +193,7 @@ def test_false_alarms_are_blames_to_lemon_policies() -> None:
     hidden = {"use": "defect", "name": "bad", "share": 0.5, "exact": True, "law": law(2)}
     bad, good = totals(case({}, failures=[hidden], repair=lies), 2, "retired", "retired_sound")
     assert (bad, good) == (2 * 12 // 2, 0), "all that have it, and no other"
-    # Each second alarm of a node, whose successor begins anew; at the end up to one of each node is open.
+    # Each second alarm of a node, whose successor begins again; at the end up to one of each node is open.
     assert 0 <= wrong - 2 * retired <= 2 * 12
 
 

@@ -322,7 +322,7 @@ def test_an_upgrade_is_charged_to_the_drain(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_short_replays")
 def test_an_upgrade_goes_on_where_a_replica_finds_no_nodes(tmp_path: Path) -> None:
-    """A replica that loses a node while it starts anew, and queues, holds up the next one no longer."""
+    """A replica that loses a node while it starts again, and queues, holds up the next one no longer."""
     content = by_hand(tmp_path, "0,2510,1e6", upgrade={"every": "2500 s"}, replicas=2) | {"horizon": "4000 s"}
     content["cluster"] = {"nodes": 4, "fabric": {"rails": 1}}
     plan, result, _ = run_by_hand(content, tmp_path)
@@ -359,7 +359,7 @@ def test_a_request_beyond_the_room_is_refused_at_check(tmp_path: Path, admission
 @pytest.mark.usefixtures("_short_replays")
 @pytest.mark.parametrize("use", ["reload", "shadow", "elastic-experts"])
 def test_the_formula_reads_how_a_replica_recovers(tmp_path: Path, use: str) -> None:
-    """Failures of nodes and of processes, spares at hand: missing capacity as the chain of the recovery has it.
+    """Failures of nodes and of processes, spares available: missing capacity as the chain of the recovery has it.
 
     960 failures are known to 3 %. With the chain of whole restarts a standby and elastic experts would miss far more.
     """

@@ -1275,7 +1275,7 @@ def test_other_sources_have_nothing_to_do_with_it(changes: dict[str, Any]) -> No
 
 @cases("replication", [0, 1])
 def test_frailties_follow_the_gamma_law_with_mean_one(replication: int) -> None:
-    """Hazard ratios are Gamma distributed, and drawn anew in each replication."""
+    """Hazard ratios are Gamma distributed, and drawn again in each replication."""
     source = source_with_variety(frailty={"shape": 0.7})
     ratio = present(fleet_of(source, 1, replication).ratio)
     assert stats.kstest(ratio, stats.gamma(0.7, scale=1 / 0.7).cdf).pvalue > LEAST

@@ -238,7 +238,7 @@ def kept(on_loss: str) -> sim.Prepared:
 
 
 def test_a_kept_batch_goes_to_the_others_by_whole_microbatches() -> None:
-    """With the batch kept the job does what the model of steps says of sampled absences, and the rest is degraded."""
+    """With the batch kept the job does what the step model says of sampled absences, and the rest is degraded."""
     shrunk, held = sim.closed_form(kept("shrink")).shares, sim.closed_form(kept("keep")).shares
     plan = present(kept("keep").jobs[0].plan)
     # A place is empty for 1 / (1 + 10) of the time; absences and detections are seconds.

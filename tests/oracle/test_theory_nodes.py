@@ -452,7 +452,7 @@ def theory(given: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", one_in(4, CASES))
 def test_every_share_is_that_of_theory(name: str) -> None:
-    """All six shares in their intervals; twice the rate, and a pace that every moment sets anew, would not be."""
+    """All six shares in their intervals; twice the rate, and a pace that every moment sets again, would not be."""
     given = BASE | CASES[name]
     case = scenario_of(given)
     table = bucket_shares(case, REPLICATIONS)

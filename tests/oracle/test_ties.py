@@ -73,7 +73,7 @@ TIES = {
         {},
         {"initialize": 40.0, "productive": 150.0, "checkpoint_stall": 10.0, "disruptions": 1, "interruptions": 1},
     ),
-    "second failure when the first becomes known: it has to be detected anew": Tie(
+    "second failure when the first becomes known: it has to be detected again": Tie(
         [(50.0, 0), (60.0, 1)],
         {"detection": {"time": "10 s"}},
         {"detection": 20.0, "lost_work": 30.0, "initialize": 40.0, "productive": 100.0, "checkpoint_stall": 10.0},

@@ -518,7 +518,7 @@ def no_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_code")
 def test_a_damaged_cache_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one warning, and the loop is compiled anew."""
+    """With one warning, and the loop is compiled again."""
     from ettrick.sim.compiled import machine
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -545,7 +545,7 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr(machine, "prepare", lambda _progress: None)
-    with pytest.warns(UserWarning, match="cannot be written to: the simulation loop is compiled anew") as warned:
+    with pytest.warns(UserWarning, match="cannot be written to: the simulation loop is compiled again") as warned:
         run.machine_code()
     assert len(warned) == 1
     assert run.cache_folder().is_dir()
@@ -554,7 +554,7 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_truncated_file_of_machine_code_is_compiled_anew(tmp_path: Path) -> None:
-    """In a process of its own, with real files: compiled, damaged, compiled anew, and the same result."""
+    """In a process of its own, with real files: compiled, damaged, compiled again, and the same result."""
     program = (
         "from ettrick import sim; from dataclasses import replace;"
         "p = replace(sim.prepare(sim.load(sim.find('quickstart'))), engine='compiled'); print(sim.run(p, 0).counts)"

@@ -158,7 +158,7 @@ def test_each_node_is_counted_once_and_all_jobs_end(policy: str, kind: str) -> N
     some(7, (pair for pair in itertools.product(POLICIES, KINDS) if pair[0] not in ("age", "fair share"))),
 )
 def test_a_pass_that_looks_at_what_is_new_decides_as_one_that_looks_at_all(policy: str, kind: str) -> None:
-    """To plan everything anew at each event starts and stops the same jobs at the same times."""
+    """To plan everything again at each event starts and stops the same jobs at the same times."""
     for seed in range(budget(5)):
         for preempt in PREEMPTS:
             keys = POLICIES[policy] | preempt
@@ -304,7 +304,7 @@ def test_the_head_starts_by_its_reservation() -> None:
 
 
 def test_everybody_starts_by_the_first_reservation() -> None:
-    """Conservative, exact limits: nobody starts later than planned on arrival, and to plan anew changes nothing."""
+    """Conservative, exact limits: nobody starts later than planned on arrival, and to plan again changes nothing."""
     for seed in range(budget(50)):
         planned: dict[int, float] = {}
 

@@ -221,7 +221,7 @@ def test_failures_never_make_a_job_faster(data: Scenario) -> None:
     """One job does no more work than without failures at its best, and ends no earlier.
 
     Its start-up takes a fixed time: with a random one a failure during a slow start-up can help, the next attempt draws
-    anew. The same goes for a recovery that is quicker than the first selection of hosts. A failure can also take a job
+    again. The same goes for a recovery that is quicker than the first selection of hosts. A failure can also take a job
     from slow or distant nodes to better ones, or rid it of a slow replica: at its best, all nodes are fast and near.
     """
     names = ("recovery", "selection") if data["recovery"]["use"] == "standby" else ("initialize",)

@@ -112,7 +112,7 @@ def test_a_first_look_finds_nothing_in_what_can_be_read(data: dict[str, Any], de
 @settings(max_examples=60, deadline=None)
 @given(data=STUDIES, design=DESIGNS, junk=st.data())
 def test_a_mistake_never_shows_the_program(data: dict[str, Any], design: dict[str, Any] | None, junk: Any) -> None:
-    """Whatever stands in place of one value of a study, it is read or refused in printable lines."""
+    """Whatever stands instead of one value of a study, it is read or refused in printable lines."""
     whole = data if design is None else {**data, "design": design}
     paths = _paths(whole, ())
     path = junk.draw(st.sampled_from(paths))

@@ -73,7 +73,7 @@ def test_a_condition_may_hold_up_to_a_place() -> None:
     [("99 %", [False] * 4, "no evaluated value is enough"), ("80 %", [True] * 4, "any evaluated value is enough")],
 )
 def test_never_and_always_are_answers(level: str, holds: list[bool], words: str) -> None:
-    """Where the value is not passed on the range, that is said in place of a crossing."""
+    """Where the value is not passed on the range, that is said instead of a crossing."""
     answer = ask(table_of({"spares": SPARES}, line(0.004)), use="threshold", at_least=level, along="spares")
     assert [point["holds"] for point in answer.data["lines"][0]["points"]] == holds
     assert answer.data["lines"][0]["crossings"] == []

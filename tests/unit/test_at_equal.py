@@ -272,7 +272,7 @@ def test_a_study_that_cannot_tell_is_refused_before_it_is_played(tmp_path: Path)
     plain = report_sample.SMALL["jobs"]
     assert study_headline(study(tmp_path, f"at_equal: gpus\n{SPARES}", jobs=plain)) == "cluster_goodput"
     for varied in ("cluster.accelerator: {choices: [h100, h200]}", "jobs.0.step_time: {choices: [10 s, 20 s]}"):
-        with pytest.raises(ReplicationsError, match=r"GPU-time alone compares nothing where .* differ"):
+        with pytest.raises(ReplicationsError, match=r"GPU-time on its own compares nothing where .* differ"):
             study_headline(study(tmp_path, f"at_equal: gpus\nvary: {{{varied}}}", jobs=plain))
 
 

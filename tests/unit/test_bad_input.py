@@ -211,7 +211,7 @@ def refusals(data: Any, folder: Path) -> tuple[str, ...]:
 @given(place=st.sampled_from(PLACES), value=ANYTHING)
 @example(place=("fleet-64-nodes", ("streams",)), value=True)
 def test_a_mistake_never_shows_the_program(place: tuple[str, tuple[str | int, ...]], value: Any) -> None:
-    """Whatever stands in place of one value of a shipped scenario, it is read or refused in printable lines."""
+    """Whatever stands instead of one value of a shipped scenario, it is read or refused in printable lines."""
     name, path = place
     folder = sim.shipped("scenarios")[name].parent
     for line in refusals(spoilt(SCENARIOS[name], path, value), folder):

@@ -94,7 +94,7 @@ LOG = "unit,start,end\n3,3600,7200\n5,90000,93600\n"
 
 
 def replayed(folder: Path, **changes: Any) -> sim.Prepared:
-    """Return the small scenario with a log of two outages in place of what is random."""
+    """Return the small scenario with a log of two outages instead of what is random."""
     (folder / "log.csv").write_text(LOG)
     failures = [{"use": "replay", "file": str(folder / "log.csv"), "time_unit": "s", "map": "number"}]
     return report_sample.prepare(failures=failures, **changes)
@@ -323,7 +323,7 @@ def test_a_count_falls_by_100_percent_at_most() -> None:
 def test_a_share_that_may_be_anything_is_not_resolved() -> None:
     """60 % (0 to 100) of the variance says nothing; with four times the samples it may be known to a quarter."""
     found = IndexEstimate(value=0.6, ci95=(0.0, 1.0))
-    assert _share(found) == "not resolved"
+    assert _share(found) == "too few samples"
     assert _share(IndexEstimate(value=0.6, ci95=(0.5, 0.7))).startswith("60 %")
     assert _more_rows(64, found) == "with 64 samples; about 256 would"
 

@@ -55,7 +55,7 @@ def test_a_rollback_to_peers_loses_the_step_in_flight() -> None:
     state, _, _ = periodic.advance(CheckpointState(), pace, 65.0)
     assert periodic.restore(state, pace, Damage("live")).state == CheckpointState(at_risk=60.0, position=60.0)
     assert periodic.restore(state, pace, Damage("hosts")).state == CheckpointState()
-    # In the stall nothing is in flight; the cycle begins anew, because the save was not finished.
+    # In the stall nothing is in flight; the cycle begins again, because the save was not finished.
     state, _, _ = periodic.advance(CheckpointState(), pace, 125.0)
     assert periodic.restore(state, pace, Damage("live")).state == CheckpointState(at_risk=120.0, position=120.0)
 
@@ -270,7 +270,7 @@ def test_what_is_written_is_read_again() -> None:
         ([HOST | {"aggregate": "1 GB/s"}, REMOTE], "is for store: remote"),
         ([HOST | {"save_share": "10 %"}, REMOTE], "is for store: remote"),
         ([STORE | {"network": "1 GB/s"}], "is for store: peer-host"),
-        ([{"store": "peer-host", "interval": "1 h", "network": "1 GB/s"}, REMOTE], "is missing beside network"),
+        ([{"store": "peer-host", "interval": "1 h", "network": "1 GB/s"}, REMOTE], "is missing; network needs it"),
         ([{"store": "peer", "restore": "1 s", "interval": "1 h"}, REMOTE], "this one is peer"),
         ([{"store": "peer", "restore": "1 s", "corrupt": "1 %"}, REMOTE], "this one is peer"),
         ([REMOTE | {"corrupt": "100 %"}], "less than 1"),

@@ -244,7 +244,7 @@ def test_copies_that_cannot_be_read() -> None:
     older = ladder.restore(known, FREE, Damage("hosts"), 250.0).state
     with pytest.raises(KeyError, match="unreadable remote 0"):
         ladder.restore(older, FREE, Damage("hosts"), math.inf, {}.__getitem__)
-    # Without numbers every copy can be read; with none that can, the job starts anew.
+    # Without numbers every copy can be read; with none that can, the job starts again.
     assert ladder.restore(state, FREE, Damage("hosts")).state.work == 300.0
     none = ladder.restore(state, FREE, Damage("hosts"), math.inf, lambda purpose: 0.0)
     assert (none.state.work, none.seconds) == (0.0, 60.0)

@@ -101,7 +101,7 @@ def test_fixed_times_of_one_class_are_the_known_formula() -> None:
     [("process", None, "host"), ("host", "reboot", "peer-host"), ("switch", None, "host")],
 )
 def test_the_copy_is_the_newest_that_survives(fault: str, damage: str | None, store: str) -> None:
-    """Processes that end leave memory as it is, a node that starts anew only its peer's: what is lost tells which."""
+    """Processes that end leave memory as it is, a node that starts again only its peer's: what is lost tells which."""
     tiers = [
         {"store": "remote", "interval": "2 h", "mode": "async", "write": "1 s", "restore": "60 s"},
         {"store": "peer-host", "interval": "10 min", "write": "1 s", "restore": "10 s"},
@@ -342,7 +342,7 @@ SEVERAL_STORES = [
 
 CLIMBS = "no failed recovery attempt, no budget spent, no operator escalation"
 
-AT_HAND = "a healthy node is always at hand"
+AT_HAND = "a healthy node is always available"
 
 STEPS_ON = "a job steps at its healthy pace until it stops, but"
 
@@ -396,11 +396,11 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "weeks that differ": (
         {"failures": [NODE | {"tempo": {"calendar": {"period": "1 d", "factors": [0.5, 1.5]}}}]},
-        ["nodes alike and steady rates, but those of node are not"],
+        ["identical nodes and steady rates, but those of node are not"],
     ),
     "nodes that differ": (
         {"failures": [NODE | {"frailty": {"shape": 1.0}}]},
-        ["nodes alike and steady rates, but those of node are not"],
+        ["identical nodes and steady rates, but those of node are not"],
     ),
     "faults that stay": (
         {"failures": [NODE | {"relapse": {"after": "1 h", "probability": 0.2}}]},
@@ -772,7 +772,8 @@ def test_the_simulated_job_is_starved_as_often(failures: list[dict[str, Any]]) -
 def test_what_cannot_fail_in_a_wait_is_not_detected_there(failures: list[dict[str, Any]]) -> None:
     """Detection takes 5 min: of software in the time with enough nodes only, of nodes in waits as they fail there.
 
-    With enough nodes always at hand it would be a larger share. The formula errs by the order of detection over repair.
+    With enough nodes always available it would be a larger share. The formula errs by the order of detection over
+    repair.
     """
     few = FEW | {"detection": {"time": "5 min"}}
     case = report_sample.prepare(**few, failures=failures, seed=SEED)

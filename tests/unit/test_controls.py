@@ -607,4 +607,5 @@ def test_a_run_that_is_never_interrupted_says_so() -> None:
     ready = case(failures=[{"use": "job", "name": "bug", "rate": "1 per 1000000 job-day"}])
     content = document(replicate(ready, 30, processes=1), command="run")
     assert content["interrupted"] == 0
-    assert "intervals know nothing of runs that are, up to 11.57 % of all" in format_run(content, ready, width=200)
+    worded = "intervals do not cover interrupted runs, up to 11.57 % of all"
+    assert worded in format_run(content, ready, width=200)

@@ -173,7 +173,7 @@ def in_process(*sources: dict[str, Any], replicas: int = 2) -> tuple[sim.Prepare
         ([(305, 0, 0)], [software(damage="reboot")], "remote", 59, 20),
         ([(305, 0, 0)], [cause("crash", damage="reboot", repair="0 s")], "peer", 3, 3),
     ],
-    ids=["processes", "one node", "one replica", "both replicas", "all start anew", "one starts anew"],
+    ids=["processes", "one node", "one replica", "both replicas", "all start again", "one starts again"],
 )
 def test_a_replica_that_has_lost_nothing_holds_the_last_step(
     rows: list[tuple[float, ...]], sources: list[dict[str, Any]], store: str, lost: float, restore: float
@@ -324,7 +324,7 @@ def test_restarts_are_counted_from_the_queue(between: list[tuple[float, ...]], r
 
 
 def test_a_restart_without_a_failure_reads_too() -> None:
-    """Who starts anew with a replica that is back reads the newest copy: that is a second restore.
+    """Who starts again with a replica that is back reads the newest copy: that is a second restore.
 
     The survivor steps from 336 s on, from 250 s of work; at 384 s the other one's node is back.
     """
@@ -581,7 +581,7 @@ def test_copies_on_nodes_are_nobody_elses() -> None:
 
 @cases("second", [software("second"), cause("second", repair="100 s")], ids=["its processes", "a node of it"])
 def test_a_failure_in_mid_restore_gives_its_share_to_the_other(second: dict[str, Any]) -> None:
-    """Job 1 fails again 50 s after both began, with a quarter read, and begins anew 30 s later.
+    """Job 1 fails again 50 s after both began, with a quarter read, and begins again 30 s later.
 
     By then job 0 has 0.45 left: 90 s at half. Job 1 has 0.55 left after those: 55 s.
     """
@@ -703,7 +703,7 @@ def test_a_save_that_meets_an_outage_is_late() -> None:
     """Job 0 takes the store away at 405 s for 100 s; job 1, 5 s into its save, has 15 s left at 505 s.
 
     Both had half the store until then, so 17.5 s are left; the outage's time is the outage's, that at half speed
-    contention's. Job 0, which had saved nothing, begins anew.
+    contention's. Job 0, which had saved nothing, begins again.
     """
     one = saving_case(storage("100 s"), sizes=(2, 2), horizon="700 s")
     assert stalls(one, [(405, 0, 0)], job=1) == pytest.approx(

@@ -60,7 +60,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    """Return two processes, which begin anew when a test has ended them, and are gone afterwards."""
+    """Return two processes, which begin again when a test has ended them, and are gone afterwards."""
     place = Processes(2)
     yield place
     place.stop()

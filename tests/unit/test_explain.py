@@ -389,7 +389,7 @@ def test_without_luck_nothing_is_said_of_it() -> None:
     # Repairs of random length do not make a log more than one history.
     rows = [{"ettr": Ratio(value, 1.0)} for value in (0.92, 0.95)]
     assert _simulated(SimpleNamespace(rows=rows, prepared=log), 0.9)["ettr_ci95"] is None  # type: ignore[arg-type]
-    # Nodes that are placed anew in each replication do: the interval is that of their places.
+    # Nodes that are placed again in each replication do: the interval is that of their places.
     file = sim.find("replay").parent / "logs" / "small-cluster.csv"
     anew = f"failures.0={{use: replay, file: '{file}', time_unit: h, spread_unknown: each}}"
     log = sim.prepare(sim.load(sim.find("replay"), [anew]))

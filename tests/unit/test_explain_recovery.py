@@ -228,7 +228,7 @@ def test_in_job_and_requeue_by_hand() -> None:
     launch = said_of("gemini-in-memory")["rungs"][0]["phases"]["launch"]["parts"]
     assert {part["name"]: part["mean_s"] for part in launch}["machine"] == 300
     shown = section(format_explanation(with_preset("nvrx-in-job")))
-    assert "in-job hosts 3 spare; if at hand planned, rank 0 45 s 0 s" in shown
+    assert "in-job hosts 3 spare; if available planned, rank 0 45 s 0 s" in shown
     assert "requeue nothing 2 the queue 30 s 2.52 min" in shown
 
 

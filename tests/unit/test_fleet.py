@@ -313,7 +313,8 @@ def test_a_job_keeps_its_own_failures_under_another_policy() -> None:
         lost.append({each.job: each.end - each.start for each in result.attempts})
         (stops,) = [rows.sum(axis=0) for key, rows in result.fleet.stops.items() if key.account.size == 1]
     assert lost[0] == pytest.approx(lost[1])
-    # Jobs of one GPU step 20 x 400 s and what they lose, which is E[min(X, 100 s)] in each interval that is begun anew.
+    # Jobs of one GPU step 20 x 400 s and what they lose, which is E[min(X, 100 s)] in each interval that is begun
+    # again.
     done, mean = 20 * 400, 200.0
     expected = done / 100 * math.expm1(100 / mean)
     assert abs(stops[0] - expected) < 4 * math.sqrt(2 * expected)

@@ -524,7 +524,7 @@ def test_commands(scenario: str, tmp_path: Path) -> None:
         "run", scenario, "-n", "2", "--out", str(out), "--tables", "metrics,ledger,series", "--full"
     )
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout.index("What the fleet delivers") < shown.stdout.index("Where every GPU-hour went")
+    assert shown.stdout.index("Output of the fleet") < shown.stdout.index("Where every GPU-hour went")
     tables = {
         name: list(csv.DictReader((out / f"{name}.csv").read_text().splitlines()))
         for name in ("metrics", "ledger", "series")

@@ -485,7 +485,7 @@ def test_why_nodes_idle() -> None:
         ({"use": "conservative", "extra": False}, "extra: is for a single reservation: needs depth: 1"),
         ({"use": "easy", "tested": 0}, "tested: must be at least 1, or all"),
         ({"use": "easy", "depth": 9, "tested": 5}, "depth: reserves for 9 jobs and a pass looks at 5 (tested)"),
-        ({"use": "slurm", "cycle": "60 s"}, "cycle: the whole pass has a cycle, or backfill alone; not both"),
+        ({"use": "slurm", "cycle": "60 s"}, "cycle: set a cycle for the whole pass, or only for backfill, not both"),
         ({"use": "fifo", "backfill_cycle": "30 s"}, "backfill_cycle: the first job blocks all others"),
         ({"use": "easy", "window": "0 s"}, "window: no reservation would be made; say depth: 0, or all"),
         ({"use": "fifo", "need": "required"}, "need: needs the domain: pack"),

@@ -534,7 +534,7 @@ REFUSED: list[tuple[Callable[[Document], None], str]] = [
         ],
         "host 'h0' has 2 cables on rail 0: it can have 1 on each of rails = 2",
     ),
-    (put("l00", "s0", rail=0), "edge 'l00' - 's0': has a rail, which is for the cables of hosts alone"),
+    (put("l00", "s0", rail=0), "edge 'l00' - 's0': has a rail, but only the cables of hosts have one"),
     (put("h0", index=0), "vertex 'h1' has no index, but vertex 'h0' has one"),
     (put("s0", index=0.5), "vertex 's0': index = 0.5 must be a whole number"),
     (together(put("s0", index=1), put("s1", index=1)), "vertex 's1': index = 1 must be from 0 to 1, each once"),

@@ -219,7 +219,7 @@ def test_cordons(tmp_path: Path) -> None:
         ("c", 1, 2, "not_responding"), ("b", 2, 6, "not_responding"), ("c", 7, 8, "reboot"),
     ]  # fmt: skip
     assert [e.node for e in tables.events if e.planned] == ["a"]
-    assert [row.rule for row in tables.dropped] == ["events of nodes that say nothing of outages: OOMKilling"]
+    assert [row.rule for row in tables.dropped] == ["events of nodes that do not describe an outage: OOMKilling"]
 
 
 def test_health_events_of_each_kind(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
 
 
 def test_counters_and_codes_of_time_series(tmp_path: Path) -> None:
-    """A counter that falls began anew, what stood before is no fault, and codes of programs are none."""
+    """A counter that falls began again, what stood before is no fault, and codes of programs are none."""
     values = {
         ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", ""): [2, 2, 3, 0, 1],
         ("DCGM_FI_DEV_XID_ERRORS", ""): [79, 79, 13, 48, 0],
@@ -615,7 +615,7 @@ def test_faults_that_no_rule_reads(tmp_path: Path) -> None:
 
 @cases("form", ["", "gpu007: "])
 def test_dates_without_a_year(form: str, tmp_path: Path) -> None:
-    """A stated year goes on over New Year, which is said; with pdsh each host begins anew; a leap back is refused."""
+    """A stated year goes on over New Year, which is said; with pdsh each host begins again; a leap back is refused."""
     host = "gpu007" if not form else "gpu008"
     lines = [("gpu007", "Dec 30"), ("gpu007", "Jan  2"), (host, "Dec 31"), (host, "Jan  1"), ("gpu007", "Feb  1")]
     text = "".join(

@@ -110,7 +110,7 @@ def test_another_library() -> None:
 
 
 def intervals(generator: np.random.Generator) -> dict[str, tuple[estimate.Estimate, float]]:
-    """Return estimates from data drawn anew, each with its truth."""
+    """Return estimates from data drawn again, each with its truth."""
     aged = met(generator, 200, lambda n: 5 * generator.weibull(2.0, n))
     skewed = met(generator, 200, lambda n: 5 * np.exp(0.8 * generator.standard_normal(n)))
     constant = met(generator, 200, lambda n: generator.exponential(5.0, n))

@@ -221,7 +221,7 @@ PICKS = ["lowest", "longest-idle", "random", "fewest-failures", "best-score"]
 
 
 def test_a_level_is_integrated() -> None:
-    """Two for 3 s, five for 4 s: 26; a collection begins anew with the same level."""
+    """Two for 3 s, five for 4 s: 26; a collection begins again with the same level."""
     level = TimeWeightedCount(10.0)
     level.change(2, 10.0)
     level.change(3, 13.0)

@@ -174,7 +174,7 @@ def test_acquire_waits_for_a_repair(pause: Stall) -> None:
 
 
 def test_acquire_gives_up_and_requeues() -> None:
-    """After 60 s without a node the job goes back to the queue, and starts anew when the node is there."""
+    """After 60 s without a node the job goes back to the queue, and starts again when the node is there."""
     recovery = Scripted((Acquire(timeout=60.0, otherwise=(Requeue(40.0),)), *RESTART), begin=RESTART)
     case = prepared(cluster=cluster(2))
     result = play(case, [(280.0, FIRST, 0)], recovery)

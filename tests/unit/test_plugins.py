@@ -59,7 +59,7 @@ KINDS = {
 
 
 def forget() -> None:
-    """Let packages be looked for anew."""
+    """Let packages be looked for again."""
     plugins.found.cache_clear()
     plugins._loaded.clear()
     model_digest.cache_clear()

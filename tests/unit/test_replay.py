@@ -327,7 +327,7 @@ def test_what_is_assumed_is_said(tmp_path: Path) -> None:
     assert "log.csv: names 32 of 64 nodes; they are placed at random, the same in every replication" in line
     assert "inventory: FILE" in line
     (line,) = replay(tmp_path, HALF, {"spread_unknown": "each"}, **HALVES).warnings
-    assert "anew in each replication" in line
+    assert "again in each replication" in line
     assert replay(tmp_path, HALF, None, **HALVES).warnings == ()
     dates = "a,2026-11-20T09:00:00+02:00,,gpu\n"
     (line,) = replay(tmp_path, dates).warnings

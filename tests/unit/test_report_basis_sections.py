@@ -319,13 +319,13 @@ def test_inputs_say_what_was_measured_what_is_of_a_preset_and_what_was_left_out(
 def test_tables_of_inputs_hold_every_input_and_explain_every_basis(run: ReportData) -> None:
     """What is not in the tables of its part is in that of what was left out; no cell is empty."""
     tables = grids(basis.section(run))
-    rows = [row for title, grid in tables.items() if title not in ("What the bases mean",) for row in grid.rows]
+    rows = [row for title, grid in tables.items() if title not in ("Meaning of the bases",) for row in grid.rows]
     named = {row[0] for row in rows}
     for _, one in basis.all_inputs(run):
         generic = ".".join("*" if part.isdigit() else part for part in one.path.split("."))
         assert one.path in named or generic in named
     assert all(cell for row in rows for cell in row)
-    assert {row[0] for row in tables["What the bases mean"].rows} == BASES.keys()
+    assert {row[0] for row in tables["Meaning of the bases"].rows} == BASES.keys()
 
 
 STUDY = {

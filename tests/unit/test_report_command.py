@@ -170,7 +170,7 @@ VARIANT = ("variants", "recovery.initialize=3 min")
 def test_a_damaged_document_is_a_line_that_names_the_place(compared: str, at: Any, value: Any, words: str) -> None:
     """For a report and for a picture alike: file, path in the document, what should be there and what is."""
     rewritten(compared, "compare.json", at, value, is_old=True)
-    refused(call("report", compared), f"{compared}: compare.json: ", words, "; make the results anew")
+    refused(call("report", compared), f"{compared}: compare.json: ", words, "; write the results again")
     refused(call("plot", compared), f"{compared}: compare.json: ", words)
 
 
@@ -208,7 +208,10 @@ def test_what_does_not_fit_together_is_a_line_only_if_something_is_not_as_it_was
     with pytest.raises(KeyError):
         call("report", compared)
     rewritten(compared, "compare.json", ("seed",), 1, is_old=True)
-    refused(call("report", compared), "compare.json: no report can be made of it and of what lies beside it (KeyError")
+    refused(
+        call("report", compared),
+        "compare.json: no report can be made of it and of the other files of its folder (KeyError",
+    )
 
 
 def test_a_damaged_table_of_a_sweep_is_a_line(scenario: str) -> None:

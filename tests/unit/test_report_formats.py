@@ -340,8 +340,8 @@ def test_text_stands_below_a_low_picture(rows: int, is_low: bool) -> None:
     first_screen = FirstScreen("", (), (), a_picture("A", rows), (("because",),), (("but",),))
     text = page.write(Report("a", first_screen, ())).decode()
     assert text.count('<div class="points">') == (2 if is_low else 1)
-    assert text.index("</figure>") < text.index("What drives it") < text.index("What it does not cover")
-    assert text.count("What drives it") == text.count("What it does not cover") == 1
+    assert text.index("</figure>") < text.index("Main drivers") < text.index("Assumptions and limits")
+    assert text.count("Main drivers") == text.count("Assumptions and limits") == 1
 
 
 def test_control_characters_are_left_out_of_the_page() -> None:

@@ -565,7 +565,7 @@ def test_a_tornado_names_the_largest_change_that_is_resolved() -> None:
     content["tornado"].append(other)
     title = present(drivers.section(no_sweep(content))).title
     assert title.startswith("Other from 1 to 0.5 changes ETTR by +4")
-    assert title.endswith("the most that is resolved")
+    assert title.endswith("the largest clear effect")
 
 
 def test_a_picture_has_the_values_that_change_most() -> None:

@@ -321,7 +321,7 @@ def test_machine_code_serves_to_the_same_bits(
 
 @pytest.mark.usefixtures("machine_code")
 def test_damaged_machine_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is cut off or empty is as none, and is made anew."""
+    """A file that is cut off or empty is as none, and is made again."""
     file = native._file()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     copy = native._file()

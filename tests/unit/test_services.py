@@ -155,8 +155,8 @@ def test_more_spares_never_serve_less() -> None:
 
 @cases("changes, rule", [
     ({"model": "llama3-405b", "parallelism": {"tensor": 1}, "replicas": 8}, "parallelism: does not fit: "),
-    ({"slo": {"ttft": "2 s", "tpot": "5 ms"}}, "slo.tpot: no batch meets it: one sequence alone takes"),
-    ({"slo": {"ttft": "20 ms", "tpot": "50 ms"}}, "slo.ttft: no load meets it: a mean prompt alone takes"),
+    ({"slo": {"ttft": "2 s", "tpot": "5 ms"}}, "slo.tpot: no batch meets it: a single sequence takes"),
+    ({"slo": {"ttft": "20 ms", "tpot": "50 ms"}}, "slo.ttft: no load meets it: a mean prompt on its own takes"),
     ({"replicas": 20}, "demand: 240 requests per s are more than the "),
     ({"parallelism": {"tensor": 3}}, "parallelism: a replica of 3 GPUs neither fills nodes of 8 nor divides one"),
     ({"replicas": 30, "prefill": {"replicas": 9, "parallelism": {"tensor": 2}}}, "demand: 240 requests per s are more "
@@ -491,7 +491,7 @@ def test_replicas_follow_the_demand_after_a_cold_start(tmp_path: Path) -> None:
 
 
 def test_a_rolling_upgrade_loses_no_request(tmp_path: Path) -> None:
-    """Each upgrade starts all ten replicas anew, two at a time: ten times 150 s, and nothing is lost or turned away."""
+    """Each upgrade starts all ten replicas again, two at a time: ten times 150 s; nothing is lost or turned away."""
     found = replayed(tmp_path, (), upgrade={"every": "3 d", "batch": 2})
     assert found["wanted"] - found["replicas"] == pytest.approx(3 * 10 * 150)
     assert found["seconds"] - found["full"] == pytest.approx(3 * 5 * 150)

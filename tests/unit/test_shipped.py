@@ -134,7 +134,7 @@ def test_one_kind_can_be_listed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     both = [format_inventory(only=kind) for kind in ("failure-bundles", "failure-sources")]
     assert format_inventory(only="failures") == "\n".join(both), "by the key of a scenario"
     assert format_inventory(only="jobs.model") == format_inventory(only="model") == format_inventory(only="models")
-    assert format_inventory(only=PLUGINS) == "no package beside Ettrick brings a plugin"
+    assert format_inventory(only=PLUGINS) == "no other package provides a plugin"
 
 
 def test_a_kind_that_is_none_is_told_in_a_line() -> None:

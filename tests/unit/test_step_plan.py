@@ -546,7 +546,7 @@ def test_pools_step_as_the_model_says_of_each() -> None:
 # ----------------------------------------
 # What a hurt cluster does to a job with a modelled step, by hand.
 #
-# The job steps from 30 s on; of the 870 s from 130 s to the horizon each is worth what the model of steps says of a
+# The job steps from 30 s on; of the 870 s from 130 s to the horizon each is worth what the step model says of a
 # step
 # in that state. Saves are too rare to matter.
 

@@ -388,7 +388,7 @@ def test_a_process_that_lives_on_sees_a_file_that_was_changed(folder: Path, name
 
 
 def test_what_scenarios_share_is_not_shared_with_an_earlier_graph(folder: Path) -> None:
-    """A fabric is built anew when its file has changed, though the scenario says the same."""
+    """A fabric is built again when its file has changed, though the scenario says the same."""
     changes = {"cluster": cluster(**graph("one.json")), "scheduler": {"pack": "leaf"}}
     (folder / "base.yaml").write_text(sim.dump({**report_sample.SMALL, **changes}))
     template = sim.template(folder / "base.yaml")

@@ -94,7 +94,7 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
         assert "Rows whose limit is more than 35 % of the value, marked as wide: 3." in text
         assert "Independent rows together (1): pass; p = 0.92" in text
         assert "it passes from 0.0001 on." in text
-        assert "Of these rows 1 read the reference data alone and check the reading, not the simulator." in text
+        assert "Of these rows 1 read only the reference data and check the reading, not the simulator." in text
     assert "row-at-least: beyond its limit" in format_validation(content)
     assert "inputs of each row: --json, ettrick report" in format_validation(content)
 

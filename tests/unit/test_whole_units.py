@@ -270,7 +270,7 @@ class _Recorded:
 
 @cases("recovery", [ELASTIC, {"use": "hot-spare", "initialize": "30 s"}], ids=["elastic", "rigid"])
 def test_the_strategy_sees_the_loss(recovery: dict[str, Any]) -> None:
-    """Nodes and replicas are lost although nothing is missing, at each failure anew; a rigid job is one replica."""
+    """Nodes and replicas are lost although nothing is missing, at each failure again; a rigid job is one replica."""
     one = racks(4, 3, 2, jobs=[{"name": "job", **PAIRS}], recovery=recovery, detection={"time": "5 s"})
     recorded = _Recorded(one.recovery)
     play(one, [(300.0, 0, 0), (700.0, 0, 1), (701.0, 0, 3)], recovery=recorded)

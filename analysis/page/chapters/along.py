@@ -487,7 +487,7 @@ def _unsure(question: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     if ends is None:
         return ()
     is_unknown = question.answer.over == "parameters" and points[holding[-1]].band90 is not None
-    why = "with uncertain inputs" if is_unknown else "with so few replications"
+    why = "with unknown inputs" if is_unknown else "with so few replications"
     where = question.named(question.answer.along, points[holding[-1]].value)
     return line(
         "; ", why, " no evaluated value is clear of the bound (", ranged(*ends, question.form), " at ", where, ")"

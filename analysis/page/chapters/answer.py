@@ -116,8 +116,8 @@ _ASKED = {
     "compare": "Change of",
     "crossover": "Where the best changes:",
     "pareto": "Trade-off of",
-    "sensitivity": "What moves",
-    "threshold": "What it takes for",
+    "sensitivity": "Largest effects on",
+    "threshold": "Requirements for",
     "trend": "Trend of",
 }
 
@@ -134,7 +134,7 @@ def asked_text(question: AnsweredQuestion[Any]) -> str:
     names = [[content[key]] if isinstance(content[key], str) else content[key] for key, _ in ways]
     parts = [f"{word} {' and '.join(map(question.title, axes))}" for (_, word), axes in zip(ways, names, strict=True)]
     what = " and ".join(map(name_of, content.get("metrics") or data.get("metrics") or [question.metric]))
-    over = ["with uncertain inputs"] if content.get("over") == "parameters" else []
+    over = ["with unknown inputs"] if content.get("over") == "parameters" else []
     at_best = ", each at its best" if content.get("at_best") else ""
     return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part) + at_best
 

@@ -158,7 +158,7 @@ def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:
         Column("Study", lambda _: content.study, not varying, is_number=False),
         *(column for metric in metrics
           for column in _metric_columns(metric, rows, is_brief=briefly, is_first=metric is metrics[0])),
-        Column(f"One run: {metrics[0].name}", lambda cell: _spread(cell, metrics[0]) or "not known",
+        Column(f"Single run: {metrics[0].name}", lambda cell: _spread(cell, metrics[0]) or "not known",
                any(_spread(cell, metrics[0]) for cell in rows)),
         Column("Runs finished", lambda cell: f"{cell.replications - cell.censored} of {cell.replications}",
                any(cell.censored for cell in rows)),
@@ -214,8 +214,8 @@ def _notes(content: SweepDocument) -> Iterator[str]:
         yield f"{span} replications of each combination, on the same failures; seed {content.seed}."
     if any(summary_of(cell, content.metrics[0]).std for cell in content.cells):
         yield (
-            "One run: the run-to-run variability, which more replications do not reduce; 5 % to 95 % of runs, or ± one "
-            "standard deviation where there are too few runs for that."
+            "Single run: the run-to-run variability, which more replications do not reduce; 5 % to 95 % of runs, or ± "
+            "one standard deviation where there are too few runs for that."
         )
     yield from (capital(text) for text in itertools.chain(content.at_equal_lines, content.notes))
 

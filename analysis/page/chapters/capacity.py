@@ -1,4 +1,4 @@
-"""The number of nodes that are missing at once, beside that of independent nodes."""
+"""The number of nodes that are missing at once, compared with that of independent nodes."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def section(focus: ReplayedScenario) -> Section:
         for row in rows
     ]
     heads = ("part", "how many", "nodes that one takes", "GPUs that one takes", "causes that strike it here")
-    parts = grid("What goes with each part of the cluster", heads, table, note="Each alone, while all else is healthy.")
+    parts = grid("Blast radius of each part", heads, table, note="Each part on its own, while all others are healthy.")
     failing = [row for row in rows if causes[row.part]]
     title = f"{topology.name}: {size}"
     if failing:
@@ -130,10 +130,10 @@ _TERMS = {
 
 _BASES = {
     "measured": "measured",
-    "calibrated": "the model of steps, calibrated by a measured step that the scenario states",
-    "fitted": "the model of steps, with efficiencies fitted to measured steps",
-    "assumed": "the model of steps, with efficiencies assumed from another precision or single matrix products",
-    "peak only": "the model of steps, from the peak of the accelerator alone: no measured steps of it are published",
+    "calibrated": "the step model, calibrated by a measured step that the scenario states",
+    "fitted": "the step model, with efficiencies fitted to measured steps",
+    "assumed": "the step model, with efficiencies assumed from another precision or single matrix products",
+    "peak only": "the step model, from only the peak of the accelerator: no measured steps of it are published",
 }
 
 
@@ -150,11 +150,11 @@ def step_section(focus: ReplayedScenario) -> Section | None:
         rows.append(("rests on", _BASES[str(step.basis)]))
     if step.mfu is not None:
         rows.append(("MFU", f"{PERCENT.value(step.mfu)} of the peak of the GPUs: {step.mfu_convention}"))
-    facts = grid("What is known of the step", ("number", "value"), rows, (0, 1))
+    facts = grid("Known values of the step", ("number", "value"), rows, (0, 1))
     stack = step_stack(step)
     if stack is None:
         title = f"A healthy step takes {time_text(step.time_s)}"
-        text = "What it is made of is not known: the scenario states no model, batch and parallelism to tell it."
+        text = "Its parts are not known: the scenario states no model, batch and parallelism."
         return Section("the-step", title, (text,), (facts,), (note,))
     shares = ", ".join(f"{_PARTS[part]} {PERCENT.value(share)}" for part, share in _shares(step).items() if share)
     caption = "Communication that computing hides takes no time of the step and is not in the bar."
@@ -166,7 +166,7 @@ def step_section(focus: ReplayedScenario) -> Section | None:
         if (time := step.breakdown.get(term, 0.0)) > 0
     ]
     terms.append(("the step", "", f"{total:.4g}", PERCENT.value(1.0)))
-    table = grid("What a healthy step is made of", ("term", "part", "seconds", "share"), terms, (0, 1))
+    table = grid("Parts of a healthy step", ("term", "part", "seconds", "share"), terms, (0, 1))
     alt = f"One bar of a step of {time_text(step.time_s)}: {shares}."
     return Section("the-step", stack.title, (), (Figure("the-step", stack, alt, caption, table), facts), (note,))
 
@@ -198,12 +198,12 @@ def _shares(step: StepSummary) -> dict[str, float]:
 
 
 def step_rows(step: StepSummary) -> Rows:
-    """Return how long a step takes, and what says so: stated beside modelled."""
+    """Return how long a step takes, and what says so: stated compared with modelled."""
     if step.time_s is None:
         return [("time", "not known")]
     time = _seconds(step.time_s)
     if step.stated is None:
-        return [("time", f"{time} by the model of steps, {range_text(step.band90_s, _seconds)} with 90 %")]
+        return [("time", f"{time} by the step model, {range_text(step.band90_s, _seconds)} with 90 %")]
     rows = [("time", f"{time}, {'from the MFU that' if step.stated == 'mfu' else 'as'} the scenario states")]
     if step.model_s is not None:
         modelled = f"{_seconds(step.model_s)} ({range_text(step.model_band90_s, _seconds)} with 90 %)"
@@ -292,7 +292,7 @@ def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator
     beside = _power(job)
     if not isinstance(job, explained.PlannedJob):
         lacking = f"the scenario does not state {job.lacks}" if job.lacks else "it cannot lay the job out like this"
-        missing = ("breakdown", f"none by the model of steps: {lacking}")
+        missing = ("breakdown", f"none by the step model: {lacking}")
         yield labels(name, ("GPUs", gpus), *step_rows(job.step), *_use(job), missing, *beside)
         return
     yield labels(name, *_made_of(job), ("layout", f"{gpus}: {_layout(job.layout)}"), *_how(job))
@@ -304,9 +304,9 @@ def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator
     slower = [
         (_degraded(job, kind), _seconds(row.time_s), percent_text(row.pace)) for kind, row in job.degraded.items()
     ]
-    stated = "Slow GPUs and NICs as the scenario's communication says, not the model of steps."
+    stated = "Slow GPUs and NICs as the scenario's communication says, not the step model."
     note = stated if any(row.basis == "communication" for row in job.degraded.values()) else ""
-    yield Section("degraded", "What a degraded step costs", (), (grid("", ("", "time", "pace"), slower, note=note),))
+    yield Section("degraded", "Cost of a degraded step", (), (grid("", ("", "time", "pace"), slower, note=note),))
 
 
 def _groups(job: explained.PlannedJob) -> TableBlock:
@@ -588,7 +588,7 @@ def _recovery(recovery: explained.Recovery, *, is_first: bool) -> Iterator[Secti
     if preset is not None and is_first:
         letters = "P: read in a source, S: quoted by others, D: derived, A: assumed"
         notes = [(note.basis, " ".join(note.text.split())) for note in preset.notes]
-        title = f"What the numbers of {preset.name} rest on"
+        title = f"Sources of the numbers of {preset.name}"
         yield Section("preset", title, (letters,), (grid("", ("", ""), notes),))
 
 
@@ -667,7 +667,7 @@ def _rungs(rungs: Sequence[explained.RungSummary]) -> TableBlock:
     for rung in rungs:
         skips = ", ".join([*rung.not_for, *(["rank 0"] if rung.except_first else [])])
         wait = rung.patience_s
-        waits = "" if wait is None else "; if at hand" if wait == 0 else f"; for {_time(wait)}"
+        waits = "" if wait is None else "; if available" if wait == 0 else f"; for {_time(wait)}"
         pools = "the queue" if rung.keeps == "nothing" else ", ".join(rung.pools) + waits
         attempts = "" if rung.budget is None else f"{rung.budget}"
         rows.append((rung.name, rung.keeps, attempts, pools, skips, *(_time(p.mean_s) for p in rung.phases.values())))

@@ -389,7 +389,7 @@ def _compared(contest: _Contest) -> Section:
         items.append(grid("Other keys in which the variants differ", ("key", "values of the variants"), keys, (0, 1)))
     if document.cannot_run:
         reasons = [(names[name], f"cannot run: {reason}") for name, reason in document.cannot_run.items()]
-        items.append(grid("What cannot run", (head, "reason"), reasons, (0, 1)))
+        items.append(grid("Variants that cannot run", (head, "reason"), reasons, (0, 1)))
     return Section("comparison", _title(contest), tuple(texts), tuple(items), tuple(_notes(contest)))
 
 
@@ -858,7 +858,7 @@ def _bridge_table(bridge: Bridge, first: str, second: str, hours: float | None) 
         Column(second, lambda row: PERCENT.plain(row[1].after)),
         Column("Gain, 95 % interval", lambda row: PERCENT.change(row[1].gain, _ends(row[2]))),
         Column("Gain in a year", lambda row: _yearly(row[1].gain, row[2], hours or 0.0), hours is not None),
-        Column("What it is", lambda row: row[3], is_number=False, is_gloss=True),
+        Column("Meaning", lambda row: row[3], is_number=False, is_gloss=True),
     )
     note = "Shares of the requested GPU-time. The gains of all buckets add up to that of ETTR."
     return table_of(f"From {first} to {second}", rows, columns, note=note)

@@ -229,11 +229,11 @@ def _notes(
     if has_draws:
         names = [] if content is None else [entry.title for entry in content.axes.values() if entry.unknown]
         notes.append(
-            f"A run has failures of its own and one draw of what is not known ({', '.join(names)}); all draws are put "
+            f"A run has its own failures and one draw of the unknown inputs ({', '.join(names)}); all draws are put "
             "together, so that a curve tells of both."
         )
     else:
-        notes.append("The curves tell of run-to-run variability alone; all inputs are taken as exactly known.")
+        notes.append("The curves show only run-to-run variability; all inputs are treated as exactly known.")
         low, high = binomial_interval(samples[0].runs / 2, samples[0].runs)
         notes.append(
             f"With {number_of(samples[0].runs, 'run')} a chance of 50 % is known to be within "

@@ -1,4 +1,4 @@
-"""A failure model fitted to logs: what fails, how often, how sure, what it costs; then every number beside the data."""
+"""A failure model fitted to logs: failures, rates, certainty and cost; then every number against the data."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def opening(document: FitDocument) -> FirstScreen:
         for cause in worst
     ]
     return first_screen(
-        f"What fails on {document.nodes:,} nodes, how often, how sure is that, and what does it cost?",
+        f"Which failures hit {document.nodes:,} nodes, how often, with what certainty, and at what cost?",
         (answer(document),),
-        (("; ".join([*_doubts(document), "the interval has the dispersion of counts in it"]) + ".",),),
+        (("; ".join([*_doubts(document), "the interval allows for over-dispersed counts"]) + ".",),),
         _rates_by_cause(document),
         drivers,
         tuple((f"{capital(text)}.",) for text in document.not_known),
@@ -132,7 +132,7 @@ def _most_frequent(document: FitDocument) -> TableBlock:
         )
         for cause in causes[:_MOST_CAUSES]
     ]  # fmt: skip
-    title = "What fails" if len(causes) <= _MOST_CAUSES else f"What fails: {_MOST_CAUSES} of {len(causes)} causes"
+    title = "Causes" if len(causes) <= _MOST_CAUSES else f"Causes: {_MOST_CAUSES} of {len(causes)}"
     return grid("", (title, "outages", "per 1,000 d up", "median repair"), rows)
 
 
@@ -142,7 +142,7 @@ def _laws(document: LivesDocument) -> TableBlock:
         for batch in document.batches[:_MOST_CAUSES]
     ]
     batches = len(document.batches)
-    title = "What fails" if batches <= _MOST_CAUSES else f"What fails: {_MOST_CAUSES} of {batches} batches"
+    title = "Causes" if batches <= _MOST_CAUSES else f"Batches: {_MOST_CAUSES} of {batches}"
     return grid("", (title, "failed", "per part and year", "law"), rows, (0, 3))
 
 
@@ -262,7 +262,7 @@ def _check(document: FitDocument) -> Section:
         for row in document.checks
     ]
     table = grid(
-        f"The data beside {document.simulated} simulations of the model on the same exposure",
+        f"The data compared with {document.simulated} simulations of the model on the same exposure",
         ["statistic", "data", "model, median", "model, 95 %", "inside"], rows, (0, 4),
     )  # fmt: skip
     texts = []
@@ -355,7 +355,7 @@ def _jobs(document: FitDocument) -> Section:
             f"Training: {number_of(training.attempts, 'run')}, a step of {time_text(training.step_time_s or 0)}, "
             f"{restart}goodput {by_steps} by steps and {in_time} in time."
         )
-    return Section("jobs", "What failures do to jobs", tuple(texts))
+    return Section("jobs", "Effect of failures on jobs", tuple(texts))
 
 
 def _backtest(document: FitDocument) -> Section:
@@ -380,7 +380,7 @@ def _backtest(document: FitDocument) -> Section:
         for row in document.backtest
     ]  # fmt: skip
     table = grid(
-        "Records beside simulations",
+        "Records compared with simulations",
         ["metric", "jobs", "measured", "replay", "replay, 95 %", "streams", "streams, 95 %"],
         rows, (0, 4, 6),
     )  # fmt: skip
@@ -527,12 +527,12 @@ def _read(document: FitDocument | LivesDocument) -> Section:
         (0, 1, 4, 5),
     )  # fmt: skip
     dropped = grid(
-        "What was not used", ["file", "why", "lines", "first", "last"],
+        "Rows that were not used", ["file", "why", "lines", "first", "last"],
         [(d.file, d.rule, f"{d.number:,}", f"{d.first}", f"{d.last}") for d in document.dropped], (0, 1),
     )  # fmt: skip
     count = len(document.findings)
     return Section(
-        "findings", f"{number_of(count, 'finding')}, and what was read" if count else "What was read",
+        "findings", f"{number_of(count, 'finding')}, and files read" if count else "Files read",
         tuple(f"{at}. {text}" for at, text in enumerate(document.findings, 1)), (files, dropped),
         tuple(f"Not in logs: {text}." for text in document.not_known),
     )  # fmt: skip

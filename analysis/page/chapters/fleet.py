@@ -67,7 +67,7 @@ def headline(document: RunDocument) -> TableBlock:
         if name in metrics and metrics[name].mean is not None
     ]  # fmt: skip
     how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
-    return delivered("What the fleet delivers", rows, note=how)
+    return delivered("Output of the fleet", rows, note=how)
 
 
 def by_size(fleet: FleetSummary) -> TableBlock | None:
@@ -120,7 +120,7 @@ def tenants(fleet: FleetSummary) -> TableBlock | None:
         rows.append((name, percent_text(tenant.held_share, 1), percent_text(tenant.entitled_share, 1), ratio, *waits))
     heads = ("tenant", "share held", "share entitled to", "held / entitled", "first wait", "longest")
     note = "Shares of the GPU-time of all jobs and services; a tenant that asks for less than its share holds less."
-    return grid("What tenants had", heads, rows, note=note) if rows else None
+    return grid("Shares and waits of tenants", heads, rows, note=note) if rows else None
 
 
 def where_of_fleet(fleet: FleetSummary) -> TableBlock:
@@ -143,7 +143,7 @@ def stops_table(fleets: Mapping[str, FleetSummary]) -> TableBlock | None:
             count, gpus, lost = stops.get(key, (0.0, 0.0, 0.0))
             cells = [count_text(count), f"{gpus / count:,.3g}", f"{lost / HOUR:,.0f}"] if count else ["-"] * 3
             row += cells if is_alone else cells[::2]
-    return grid("What stopped running jobs", heads, [*rows.values()], (0, 1)) if rows else None
+    return grid("Stops of running jobs", heads, [*rows.values()], (0, 1)) if rows else None
 
 
 def _stops(fleet: FleetSummary) -> dict[tuple[str, str], list[float]]:
@@ -426,7 +426,7 @@ def _bar(name: str, summary: MetricSummary, size: float) -> Bar:
 
 
 def _mttf_by_size(sizes: Mapping[str, GroupSummary]) -> Figure | None:
-    """Return the time between failures of jobs by size, beside 1/(N r); ``None`` with fewer than two that failed."""
+    """Return the time between failures of jobs by size against 1/(N r); ``None`` with fewer than two that failed."""
     failing = {int(name): row for name, row in sizes.items() if row.metrics["mttf"].mean and row.mttf_expected_s}
     if len(failing) < 2:
         return None
@@ -557,7 +557,7 @@ def _delivered_beside(fleets: Sequence[_Fleet]) -> TableBlock:
         if any(summary is not None and summary.mean is not None for summary in summaries):
             rows.append((METRICS[metric].title, *(form.worded(summary) or "-" for summary in summaries),
                          *(_changed(form, fleet, metric) for fleet in fleets[1:])))  # fmt: skip
-    return grid("What the fleets deliver, and differences on the same jobs and failures", heads, rows)
+    return grid("Output of the fleets, and differences on the same jobs and failures", heads, rows)
 
 
 def _changed(form: MetricFormat, fleet: _Fleet, metric: str) -> str:

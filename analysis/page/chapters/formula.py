@@ -1,4 +1,4 @@
-"""The closed form of named jobs beside the simulation; `explain` shows it too."""
+"""The closed form of named jobs compared with the simulation; `explain` shows it too."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def closed_form_section(focus: ReplayedScenario) -> Section | None:
 
 
 def beside_simulation(document: RunDocument) -> Section | None:
-    """Return a formula beside the simulation; ``None`` where nothing was simulated."""
+    """Return a formula compared with the simulation; ``None`` where nothing was simulated."""
     formula = document.closed_form
     notes = (*extrapolated_texts(formula), *(f"The formula assumes: {line}." for line in formula.assumptions))
     if formula.ettr is None:
@@ -105,7 +105,7 @@ def _beside_table(document: RunDocument) -> TableBlock:
         BesideFormula(METRICS[name].short, value, document.metrics[name].mean, lambda share: percent_text(share, 3))
         for name, value in document.closed_form.availability.items()
     ]
-    return beside_formula("Closed form beside the simulation", [*shares, *available])
+    return beside_formula("Closed form and simulation", [*shares, *available])
 
 
 def extrapolated_texts(formula: ClosedFormSummary) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _orders(waste: Mapping[str, Mapping[str, float]], orders: Sequence[str] = tu
     else:
         note = "Orders in the failure rate are left out: they do not converge at this rate."
     heads = ("", *(_ORDERS[order] for order in orders))
-    return grid("What the closed form loses, by bucket", heads, rows, note=note)
+    return grid("Losses of the closed form, by bucket", heads, rows, note=note)
 
 
 def explained_formula(formula: ClosedFormSummary) -> Iterator[Section]:

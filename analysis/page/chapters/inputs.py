@@ -293,10 +293,10 @@ def _basis_of_step(step: StepSummary) -> tuple[str, str]:
     if step.stated:
         return "stated", f"follows from {step.stated} of the scenario"
     if step.basis == "calibrated":
-        return "measured", "the model of steps, scaled by the measured step that the scenario states"
+        return "measured", "the step model, scaled by the measured step that the scenario states"
     if step.basis == "fitted":
-        return "measured", "the model of steps, with efficiencies that are fitted to measured steps"
-    return "assumed", f"the model of steps; efficiencies: {step.basis}"
+        return "measured", "the step model, with efficiencies that are fitted to measured steps"
+    return "assumed", f"the step model; efficiencies: {step.basis}"
 
 
 def _failures(prepared: Prepared) -> Iterator[InputValue]:
@@ -391,7 +391,7 @@ def _tables(
     if defaults:
         cells = [(*key, f"{count}") for key, count in defaults.items()]
         yield grid("Left at what the program takes", (*_HEADS[:3], "times"), cells, range(3))
-    yield grid("What the bases mean", ("basis", "meaning"), list(BASES.items()), (0, 1))
+    yield grid("Meaning of the bases", ("basis", "meaning"), list(BASES.items()), (0, 1))
 
 
 def all_inputs(report_data: ReportData) -> list[tuple[str, InputValue]]:
@@ -437,7 +437,7 @@ def _axes(vary: Mapping[str, Axis]) -> TableBlock:
         sets += f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
         source = axis.source or "the study itself"
         rows.append((axis.title or name, sets, _values(axis, name), axis_basis(axis), source))
-    return grid("What the study varies", ("axis", "sets", "values", "basis", "source"), rows, range(5))
+    return grid("Axes of the study", ("axis", "sets", "values", "basis", "source"), rows, range(5))
 
 
 def _values(axis: Axis, name: str) -> str:
@@ -484,8 +484,8 @@ _OF_INPUTS = {
 }
 
 _SUMS = (
-    "Each input counts with what it does alone, whatever the others are (its first-order index), and these shares add "
-    "up. What inputs do only together belongs to none of them, and stands by itself."
+    "Each input counts with its own effect, averaged over the others (its first-order index), and these shares add "
+    "up. Interactions of inputs belong to none of them, and are listed separately."
 )
 
 
@@ -523,25 +523,25 @@ def _shares(content: Mapping[str, Any], vary: Mapping[str, Axis]) -> dict[str, f
 def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: Mapping[str, Axis]) -> Section:
     metric, indices = name_of(content["metric"]), content["indices"]
     named = [(basis, shares[_OF_AXES[basis]]) for basis in ("assumed", "measured") if _OF_AXES[basis] in shares]
-    bring = " and ".join(f"{basis} inputs alone bring {_percent(share)}" for basis, share in named)
+    bring = " and ".join(f"{basis} inputs on their own cause {_percent(share)}" for basis, share in named)
     title = f"{capital(bring)} of the variance of {metric}"
     if not named:
         largest = max(shares, key=lambda name: shares[name])
         title = f"{_percent(shares[largest])} of the variance of {metric} comes from {largest}"
     texts = ", ".join(f"{name} {_percent(share)}" for name, share in shares.items())
-    parts = f"What the variance of {metric} comes from: {texts}. {_SUMS}"
+    parts = f"Sources of the variance of {metric}: {texts}. {_SUMS}"
     rows = []
     for row in indices["by_axis"]:
         axis = vary[row["axis"]]
         first, whole = (_percent_in(row[key]) for key in ("first", "total"))
         rows.append((axis.title or row["axis"], axis_basis(axis), first, whole, axis.source or "the study itself"))
     by_axis = grid(
-        "What each input brings of the variance between means",
+        "Share of each input in the variance between means",
         ("input", "basis", "alone", "with all others", "source"),
         rows,
         (0, 1, 4),
-        note="In % of the variance that comes from inputs, with 95 % intervals. What inputs bring with all others "
-        "counts some of it several times, so that this column adds up to more than everything.",
+        note="In % of the variance that comes from inputs, with 95 % intervals. Interactions are counted by every "
+        "input counts some of it several times, so that this column adds up to more than everything.",
     )
     notes = (
         f"From {len(indices['by_axis']) + 2} sets of {indices['rows']} points of the inputs; the intervals of single "

@@ -39,7 +39,7 @@ def sections(content: explained.KernelsDocument, top: int | None = None) -> list
         Column("FLOP/B", lambda row: "" if row.flop_per_byte is None else f"{row.flop_per_byte:,.0f}"),
         Column("bound", lambda row: row.bound or "", is_number=False),
         Column("waves", lambda row: "" if row.waves is None else percent_text(row.waves, 0)),
-        Column("alone [us]", lambda row: _us(row.alone_s) if row.kind in COUNTED else ""),
+        Column("on its own [us]", lambda row: _us(row.alone_s) if row.kind in COUNTED else ""),
         Column("step [ms]", lambda row: f"{row.step_s * 1e3:,.4g}"),
         Column("of step", lambda row: percent_text(row.share, 1)),
         Column("of benchmark", lambda row: "" if row.reached is None else percent_text(row.reached, 0)),
@@ -112,7 +112,7 @@ def _comparison_section(comparison: explained.KernelComparison) -> Section:
         f"{percent_text(comparison.noise, 2)} ({comparison.noise_basis}); noise is half the 95 % interval of a change, "
         "all kernels together"
     )
-    notes = [f"in one file alone: {', '.join(comparison.not_in_both)}"] if comparison.not_in_both else []
+    notes = [f"in only one file: {', '.join(comparison.not_in_both)}"] if comparison.not_in_both else []
     return Section("comparison", title, (text,), (table_of("", comparison.changes, columns),), tuple(notes))
 
 

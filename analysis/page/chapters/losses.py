@@ -76,7 +76,7 @@ def _on_intervals(document: RunDocument) -> Iterator[str]:
         yield f"With control variates: ETTR {interval}, worth {ettr.controlled.worth:.3g} times the replications."
     elif not interrupted and runs >= FEWEST_EVENTS:
         most = percent_text(unseen(runs))
-        yield f"No replication was interrupted: intervals know nothing of runs that are, up to {most} of all."
+        yield f"No replication was interrupted: intervals do not cover interrupted runs, up to {most} of all."
     elif interrupted < FEWEST_EVENTS <= runs:
         yield (
             f"Intervals are Student's, without control variates: {interrupted} of {runs} replications were "
@@ -105,7 +105,7 @@ def faster_failures(document: RunDocument) -> Iterator[str]:
             )
 
 
-OFF = "If the model of the step is off as much as it usually is"
+OFF = "If the step model is off as much as it usually is"
 
 
 def modelled(document: RunDocument) -> list[str]:
@@ -175,7 +175,7 @@ def lost_shares(shares: Mapping[str, float], intervals: Mapping[str, tuple[float
 
 
 def _intervals(focus: ReplayedScenario) -> dict[str, tuple[float, float]]:
-    """Return the 95 % intervals of the losses [%], where the replications of the document are at hand.
+    """Return the 95 % intervals of the losses [%], where the replications of the document are available.
 
     There are none where chance is not in the replications: of a log, and where all of them come to the same.
     """
@@ -256,7 +256,7 @@ class Losses(NamedTuple):
         """Return which cause costs most, and something about it."""
         first = self.causes[0]
         if first == NO_FAILURE:
-            return f"What is spent without any failure costs the most{what}"
+            return f"Time spent without any failure costs the most{what}"
         return f"Failures of “{'other causes' if first is None else cause_name(first)}” cost the most{what}"
 
 

@@ -92,7 +92,7 @@ def opening(report_data: ReportData) -> FirstScreen:
     exactly = stated(scenario, priced=any(aim.name.startswith("cost") for aim in content.aims))
     if content.over == "parameters":
         exactly = (
-            "Conditions were checked over the whole ranges of the uncertain inputs, not only at their central values."
+            "Conditions were checked over the whole ranges of the unknown inputs, not only at their central values."
         )
     runs = optimum.places.stated("replications")
     doubt: list[Words] = [
@@ -448,7 +448,7 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
     content, confirmation = optimum.content, optimum.content.confirmation
     if confirmation is not None:
         because = "; ".join(why(content))
-        draws = f", each with {content.draws} other draws of the uncertain inputs" if content.draws else ""
+        draws = f", each with {content.draws} other draws of the unknown inputs" if content.draws else ""
         runs = f"{number_of(confirmation.replications, 'replication')} of seed {confirmation.seed}{draws}"
         verdict = f"{_CONFIRMED[confirmation.confirmed]}{': ' if because else ''}{because}"
         yield (f"{verdict} ({runs}, not used in the search).",)
@@ -459,7 +459,7 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
 
 def _notes(optimum: _Optimum) -> Iterator[str]:
     content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
-    over = f" on each of {content.draws} draws of the uncertain inputs" if content.draws else ""
+    over = f" on each of {content.draws} draws of the unknown inputs" if content.draws else ""
     runs = number_of(content.replications, "replication")
     yield f"{count} evaluated ({_METHODS[content.method]}), {runs} each{over}, on the same failures."
     if content.method == "curve":
@@ -643,7 +643,7 @@ class _FreshRow(NamedTuple):
 
 
 def _confirmation_picture(optimum: _Optimum) -> Figure | None:
-    """Return the answer beside what fresh failures make of it; ``None`` without these, or without a metric."""
+    """Return the answer next to what fresh failures make of it; ``None`` without these, or without a metric."""
     fresh = optimum.content.confirmation
     if fresh is None or fresh.as_it_is is None or not optimum.metrics:
         return None

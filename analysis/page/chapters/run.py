@@ -173,7 +173,7 @@ def _answer(run: _Run) -> Words:
         return ("No job got to run, so no time was asked for that could become training.",)
     asks = "the job asks for" if len(run.document.per_job) == 1 else "the jobs ask for"
     share = (run.mean(ettr, OF_HUNDRED), *worded(ettr, OF_HUNDRED)[1:])
-    start: Words = (f"Of every hundred GPU-hours that {asks}, ", *share, " become training that lasts")
+    start: Words = (f"Of every hundred GPU-hours that {asks}, ", *share, " become productive training")
     if not run.losses:
         return (*start, "; nothing is lost.")
     lost = ettr.changed(lambda share: 1 - share)
@@ -201,8 +201,8 @@ def _beyond(run: _Run) -> Words:
         usual, faster = run.places.at(*at, "ettr"), run.places.at(*at, "ettr_superlinear")
         if usual is not None and faster is not None:
             start = f"Failures were counted on at most {row.counted_on_gpus[-1]:,} GPUs. If beyond they grow "
-            how = f"with the power {row.exponent:g} ({row.exponent_source}), the formula comes to "
-            return (start, how, number(faster, PERCENT), " in place of ", number(usual, PERCENT), ".")
+            how = f"with the power {row.exponent:g} ({row.exponent_source}), the closed form gives "
+            return (start, how, number(faster, PERCENT), " instead of ", number(usual, PERCENT), ".")
     return ()
 
 
@@ -294,12 +294,12 @@ def _formula(run: _Run) -> Words:
     formula, ettr = run.places.at("closed_form", "ettr"), run.ettr
     if formula is None or ettr is None:
         return ()
-    start: Words = ("A formula of theory comes to ", number(formula, PERCENT), " without simulating")
+    start: Words = ("A closed-form estimate gives ", number(formula, PERCENT), " without simulating")
     away, outside = ettr.mean - formula, run.places.at("closed_form", "simulated", "outside_ci95")
     if abs(away.value) < _SAME or (outside is not None and outside.value == 0):
         return (*start, ": the two agree within the sampling error.")
     side = "above" if away.value > 0 else "below"
-    why = "." if outside is None else ", which is more than chance: the formula leaves something out."
+    why = "." if outside is None else ", which is more than chance: the closed form leaves something out."
     return (*start, "; the simulation is ", number(abs(away), POINTS), f" {side} it{why}")
 
 

@@ -233,9 +233,9 @@ _LONGEST = 70  # letters of a name that fits into a title
 
 _WORDS = (
     "How much higher the MTBF would have to be, or how much faster the job would have to recover, for a given share of "
-    "productive time. All causes become less frequent by one factor; all "
-    "times of detection and recovery become shorter by the same factor; intervals between saves that a rule chooses "
-    "are chosen anew, and others stay."
+    "productive time. All causes become less frequent by one factor. All times of detection and recovery become "
+    "shorter by the same factor. Intervals between saves that a rule chooses "
+    "are chosen again, and others stay."
 )
 
 
@@ -314,7 +314,7 @@ def _factors(
 
 def _needed(factor: float | None, job: PreparedJob) -> str:
     if factor is None:
-        return "out of reach: saves alone cost more"
+        return "out of reach: saves on their own cost more"
     bound, words = (FACTORS[-1], "more than ") if math.isinf(factor) else (FACTORS[0], "less than ")
     if factor and math.isfinite(factor):
         return f"{_times(factor)} ({_reliability(factor * job.mtti, job)})"

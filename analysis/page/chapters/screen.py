@@ -152,7 +152,7 @@ def _causes(document: RunDocument, most: int) -> TableBlock | None:
         for name, row in document.interruptions_by_cause.items()
         if row.mean
     ]  # fmt: skip
-    title = "What interrupts it" if len(rows) <= most else f"What interrupts it: {most} of {len(rows)} causes"
+    title = "Causes of interruptions" if len(rows) <= most else f"Causes of interruptions: {most} of {len(rows)}"
     return grid("", (title, "times", "GPU-hours lost"), rows[:most]) if rows else None
 
 

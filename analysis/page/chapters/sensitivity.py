@@ -71,7 +71,7 @@ def format_sensitivity(content: SensitivityDocument, *, width: int | None = None
     warnings = (f"warning: {text}" for text in content.warnings)
     at_center = f"{capital(metric.name)} at the centre: {mean}{beside}."
     sections = [
-        Section("center", f"What matters to {metric.name} in {content.study}", (*warnings, at_center)),
+        Section("center", f"Inputs that matter to {metric.name} in {content.study}", (*warnings, at_center)),
         *(chapter for chapter in (_variance(effects), _tornado_section(effects)) if chapter is not None),
         *lists(("Assumptions", content.assumptions)),
     ]
@@ -99,7 +99,7 @@ def opening(report_data: ReportData) -> FirstScreen:
     answer, *drivers = points(effects)
     missing = [content.indices_missing] if content.indices_missing else []
     return first_screen(
-        f"What matters most to {metric_words(content.metric)} in {content.study}?",
+        f"Which inputs matter most to {metric_words(content.metric)} in {content.study}?",
         answer,
         (_doubt(effects),),
         None if picture is None else replace(picture, key="at-a-glance"),
@@ -264,18 +264,20 @@ def _answer(effects: _Effects, sure: Sequence[_Move]) -> Words:
         where = () if center is None else line(f", where {name} is ", number(center, effects.form))
         return line(f"{capital(sure[0].title)} matters most: ", _effect(effects, sure[0]), where, ".")
     if effects.largest and all(move.difference.mean == 0 for move in effects.largest):
-        return (f"Nothing that was moved changes {name}: it is the same in every simulated run.",)
+        return (f"No moved input changes {name}: it is the same in every replication.",)
     if effects.largest:
-        return (f"No input that was moved alone changes {name} by more than sampling error.",)
+        return (f"No input changes {name} by more than sampling error.",)
     indices = effects.content.indices
     if indices is not None and effects.by_input:
         place, top = effects.by_input[0]
         ends = effects.places.ends("indices", "by_axis", place, "total", "ci95")
         share = () if ends is None else ranged(*ends, PERCENT)
         if not _is_resolved(top.total):
-            return (f"Which input matters most to {name} is not resolved {_more_rows(indices.samples, top.total)}.",)
+            return (
+                f"Which input matters most to {name} is too close to call {_more_rows(indices.samples, top.total)}.",
+            )
         start = f"{capital(effects.title(top.axis))} matters most: it accounts for "
-        return line(start, share, f" of what the inputs change in {name}.")
+        return line(start, share, f" of the changes that the inputs cause in {name}.")
     reason = (indices.reason if indices is not None else "") or effects.content.indices_missing
     reason = reason or "nothing was asked for"
     return (f"Which input matters most to {name} cannot be stated: {reason}.",)
@@ -292,7 +294,7 @@ def _unresolved(effects: _Effects) -> Words:
         return ()
     size = number(abs(move.change.mean), points_form(effects.form), move.change.interval)
     start = f"{capital(move.title)} may matter too: with {move.label} instead of {move.center} the difference is "
-    return line(start, size, ", which is not resolved; ", more_runs(move.needed), ".")
+    return line(start, size, ", which is too close to call; ", more_runs(move.needed), ".")
 
 
 def _without(largest: Sequence[_Move]) -> Words:
@@ -330,9 +332,9 @@ def _doubt(effects: _Effects) -> Words:
     center = effects.places.estimate("center", interval="ci95")
     parts: list[Words] = []
     if effects.content.tornado and low is not None:
-        ends = "Each input was moved alone, with the others at their centres; what is not known exactly was moved to "
+        ends = "Each input was moved on its own, with the others at their centres; an unknown input was moved to "
         parts.append((ends, "ends that it lies beyond with a probability of ", number(low, PERCENT), " each."))
-    parts.append(("Every value met the same failures, in ", number(runs, COUNT), " simulated runs; ranges are 95 % "
+    parts.append(("Every value met the same failures, in ", number(runs, COUNT), " replications; ranges are 95 % "
                   "confidence intervals."))  # fmt: skip
     if center is not None and center.interval is not None:
         parts.append(("At the centre it is ", *worded(center, effects.form), "."))
@@ -380,10 +382,10 @@ def _tornado(effects: _Effects) -> Figure | None:
     at_center = metric.worded({"mean": center.mean, "mean_ci95": center.ci95})
     alt = f"{capital(metric.name)} is {at_center} with all inputs at their centres. "
     alt += f"{'; '.join(f'{row[0]} to {row[2]}: {row[3]}' for row in table.rows[:6])}."
-    caption = "One input is moved, the others stay at their centres; of several values two are drawn."
+    caption = "A single input is moved, the others stay at their centres; of several values two are drawn."
     if content.low is not None:
         ends = f"{100 * (1 - 2 * content.low):.0f} %"
-        caption += f" Inputs that are not known go to the ends between which they are with a probability of {ends}."
+        caption += f" Unknown inputs go to the ends between which they are with a probability of {ends}."
     return Figure("tornado", chart, alt, caption, table)
 
 
@@ -392,12 +394,12 @@ def _tornado_title(effects: _Effects) -> str:
     if sure:
         move, most = sure[0], max(abs(move.difference.mean) for moves in effects.moves for move in moves)
         ends = f"from {label_text(move.center)} to {label_text(move.label)}"
-        end = "" if abs(move.difference.mean) == most else ", the most that is resolved"
+        end = "" if abs(move.difference.mean) == most else ", the largest clear effect"
         return capital(f"{move.title} {ends} changes {metric.name} by {metric.change(move.difference)}{end}")
     if all(move.difference.mean == 0 for moves in effects.moves for move in moves):
-        return f"No input alone changes {metric.name}"
+        return f"No single input changes {metric.name}"
     count = number_of(effects.content.replications, "replication")
-    return f"No input alone changes {metric.name} by more than the sampling error, with {count}"
+    return f"No single input changes {metric.name} by more than the sampling error, with {count}"
 
 
 def _swing(moves: Sequence[_Move], metric: MetricFormat) -> TornadoBar:
@@ -432,7 +434,7 @@ _PARTS = ("parameters", "noise", "both")
 def _variance(effects: _Effects) -> Section | None:
     indices, missing = effects.content.indices, effects.content.indices_missing
     if indices is None:
-        title = "What the variance comes from cannot be stated"
+        title = "The sources of the variance cannot be stated"
         return Section("variance", title, (f"{capital(missing)}.",)) if missing else None
     items = tuple(item for item in (_of_a_run(effects, indices), _by_input(effects)) if item is not None)
     text = tuple(f"{capital(reason)}." for reason in [indices.reason] if reason)
@@ -452,14 +454,14 @@ def _variance(effects: _Effects) -> Section | None:
 
 def _of_a_run(effects: _Effects, indices: IndicesSummary) -> TableBlock | None:
     content = effects.content
-    inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
+    inputs = "unknown inputs" if all(axis.unknown for axis in content.axes.values()) else "varied inputs"
     names = dict(zip(_PARTS, (inputs, "run-to-run variability", "both together"), strict=True))
     shares = {key: share for key in _PARTS if (share := indices.variance[key].share) is not None}
     if len(shares) < len(_PARTS):
         return None
     metric, largest = name_of(content.metric), max(_PARTS, key=lambda key: shares[key].value or 0.0)
-    makes = "make" if largest == "both" else "makes"
-    title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"
+    causes = "causes" if largest == _PARTS[1] else "cause"
+    title = f"{capital(names[largest])} {causes} {_share(shares[largest])} of the variance of one run's {metric}"
     rows = [(names[key], _share(share)) for key, share in shares.items()]
     note = "Both together: the run-to-run variability is itself different from one set of inputs to another."
     return grid(title, ("Part", "Share of the variance, 95 % interval"), rows, note=note)
@@ -468,7 +470,7 @@ def _of_a_run(effects: _Effects, indices: IndicesSummary) -> TableBlock | None:
 def _share(index: IndexEstimate) -> str:
     if index.value is None:
         return "not known"
-    return PERCENT.value(index.value, ends_of(index.ci95)) if _is_resolved(index) else "not resolved"
+    return PERCENT.value(index.value, ends_of(index.ci95)) if _is_resolved(index) else "too few samples"
 
 
 def _is_resolved(index: IndexEstimate) -> bool:
@@ -496,21 +498,22 @@ def _by_input(effects: _Effects) -> Figure | None:
         for row in rows[:_MOST_BARS]
     )  # fmt: skip
     top, metric = effects.by_input[0][1], name_of(content.metric)
-    accounts = f"{effects.title(top.axis)} accounts for {_share(top.total)} of what the inputs make of "
-    title = f"{accounts}the variance of {metric}"
+    accounts = f"{effects.title(top.axis)} accounts for {_share(top.total)} of the variance "
+    title = f"{accounts}that the inputs cause in {metric}"
     if not _is_resolved(top.total):
-        title = f"shares of the variance of {metric} are not resolved {_more_rows(content.indices.samples, top.total)}"
+        more = _more_rows(content.indices.samples, top.total)
+        title = f"shares of the variance of {metric} are too close to call {more}"
     title = capital(title)
     texts = [(effects.title(row.axis), _share(row.first), _share(row.total)) for row in rows]
-    heads = ("Input", "Alone, 95 % interval", "In all, 95 % interval")
+    heads = ("Input", "On its own, 95 % interval", "In all, 95 % interval")
     together = content.indices.together
-    note = "" if together is None else f"Only together, not one alone, they bring {_share(together)}."
+    note = "" if together is None else f"Interactions account for {_share(together)}."
     if together is not None and not _is_resolved(together):
-        note = "What they bring only together, not one alone, is not resolved."
-    alt = f"Shares of the variance: {'; '.join(f'{row[0]} alone {row[1]}, in all {row[2]}' for row in texts[:6])}."
+        note = "The share of interactions is too close to call."
+    alt = f"Shares of the variance: {'; '.join(f'{row[0]} on its own {row[1]}, in all {row[2]}' for row in texts[:6])}."
     caption = (
-        "Alone: by how much the variance would fall if this input were known (first-order index). In all: what it "
-        "takes part in, also together with others (total index); these may add up to more than 100 %."
+        "On its own: by how much the variance would fall if this input were known (first-order index). In all: with "
+        "its interactions (total index); these may add up to more than 100 %."
     )
     chart = Bars(title, "%", ("alone", "in all"), bars, "95 % interval of the share")
     return Figure("variance-by-input", chart, alt, caption, grid(title, heads, texts, note=note))
@@ -537,7 +540,7 @@ _KNOBS = {
 
 def format_worth(content: WorthDocument) -> str:
     """Return the document of what everything is worth as text."""
-    title = f"What everything is worth in {content.scenario}, on the same failures"
+    title = f"Gain of each change in {content.scenario}, on the same failures"
     groups = ((content.causes, "Each cause removed in turn"), (content.knobs, "Each knob better by a tenth"))
     point = content.one_point
     last: tuple[Section, ...] = ()
@@ -591,7 +594,7 @@ def _worth_table(content: WorthDocument, group: WorthGroup) -> TableBlock:
               shown="tokens_per_day" in content.base),
         *gain(f"{content.currency} a year", lambda row: row.money_per_year, signed_text,
               shown=content.currency is not None),
-        Column("not resolved: replications", lambda row: _status(row, content)),
+        Column("too close to call: replications", lambda row: _status(row, content)),
     ))  # fmt: skip
 
 
@@ -617,12 +620,12 @@ def _status(row: WorthRow, content: WorthDocument) -> str:
 
 
 def _worth_notes(content: WorthDocument) -> Iterator[str]:
-    yield "what changes are worth does not add up; 'not additive by' is all at once less the sum"
-    yield "not resolved: the interval holds zero; so many replications would resolve a difference of this size"
-    yield "same in all: every replication gains as much, and how much others would vary is not known: no interval"
+    yield "gains do not add up; 'not additive by' is the gain of all at once minus the sum"
+    yield "too close to call: the interval contains zero; so many replications would settle a difference of this size"
+    yield "same in all: every replication gains the same, so there is no interval"
     if content.one_history:
-        yield "a log is replayed: one history: no interval"
-    yield "intervals between saves stay as they are, also those that a rule has chosen, where nothing else is said"
+        yield "a log is replayed, which is a single history: no interval"
+    yield "intervals between saves stay the same, even if a rule chose them, unless stated otherwise"
     if content.price_of_work is not None:
         yield (
             f"{content.currency} a year: what the additional work would cost at the price of work as it is; what the "

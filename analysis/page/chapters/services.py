@@ -77,7 +77,7 @@ def headline(document: RunDocument, name: str, service: ServiceSummary) -> Table
             # What it is: the first sentence of its definition.
             gloss = metric.definition.partition(". ")[0].replace("`", "")
             rows.append(Delivered(metric.title, summary, form, gloss))
-    return delivered(f"What service {name} delivers", rows)
+    return delivered(f"Output of service {name}", rows)
 
 
 # Requests that do not meet the SLO, by what becomes of them.
@@ -101,7 +101,7 @@ def _requests(name: str, service: ServiceSummary) -> TableBlock:
 
 
 def _beside_formula(name: str, metrics: Mapping[str, MetricSummary], formula: StandingSummary) -> TableBlock:
-    """Return what a formula says of the replicas that serve, beside the simulation."""
+    """Return what a formula says of the replicas that serve, compared with the simulation."""
     by_name = {key.partition("@")[0]: summary for key, summary in metrics.items()}
     rows = [
         BesideFormula(METRICS[key].title, getattr(formula, key), by_name[key].mean, nines_text,
@@ -276,8 +276,8 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     yield _one_by_one(service)
     text = (
         f"{short_text(service.failures_per_day)} failures a day stop a replica; it is back after "
-        f"{time_text(service.down_s)} where a spare is at hand, else after a repair. Hardware alone; all times "
-        "exponential, a crew for every repair."
+        f"{time_text(service.down_s)} where a spare is available, else after a repair. Only hardware failures; all "
+        "times exponential, a crew for every repair."
     )
     yield Section("spares", "Spare nodes", (text,), (_spares(service),))
 
@@ -295,7 +295,7 @@ def _on_reading(service: ExplainedService) -> Iterator[tuple[str, str]]:
             (
                 f"{readers.replicas:,} of {_ranks(readers)}: {short_text(readers.prompts_per_s)} prompts a second, "
                 f"{percent_text(readers.balance, 0)} of what the decode pool carries within the SLO; keys and values "
-                f"pass in {_ms(readers.handover_s)}. Failures below are of the decode pool alone"
+                f"pass in {_ms(readers.handover_s)}. Failures below are only those of the decode pool"
             ),
         )
     if service.speculated_tokens > 1:
@@ -373,7 +373,7 @@ def _one_by_one(service: ExplainedService) -> Section:
         ("in SLO", f"{percent_text(tail.slo_attainment)} of {tail.requests:,} requests at the demand"),
         ("by load", curve),
         ("admitted", f"up to {short_text(service.capacity_per_s)} requests/s; with more in flight more would be late"),
-        ("SLO is met", f"{met}, by the stated share of requests; what is carried meets it in the mean alone"),
+        ("SLO is met", f"{met}, by the stated share of requests; the carried load meets it only in the mean"),
         *([note] if service.data > 1 else []),
     )
 

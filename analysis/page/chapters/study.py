@@ -350,7 +350,7 @@ def _of_variability(question: AnsweredQuestion[Any], cell: int | None) -> Words:
 
 
 def of_formula(question: AnsweredQuestion[Any], cell: int | None, *, far: bool) -> Words:
-    """Return what a formula says beside the simulation: where both are `far` apart, or else where they are not."""
+    """Return what a formula says against the simulation: where both are `far` apart, or else where they are not."""
     formula = None if cell is None else question.places.at("cells", cell, "closed_form", "ettr")
     simulated = question.mean(cell, "ettr")
     if formula is None or simulated is None or cell is None:

@@ -39,7 +39,7 @@ def format_topology(content: dict[str, Any]) -> str:
         (_REACH[reach], gigabits(row["bytes_per_s"]), percent_text(row["of_nic"]), f"{1 / row['of_nic']:.3g} : 1")
         for reach, row in content["bandwidth"].items()
     ]
-    heads = ("When one of these fails, alone", "units", "nodes that crash", "bandwidth left to the others")
+    heads = ("Single failure", "units", "nodes that crash", "bandwidth left to the others")
     tables = (
         grid("", ("", ""), _rows(content)),
         grid("", heads, parts),

@@ -91,7 +91,7 @@ def sections(document: TrackDocument, pictures: list[Figure] | None = None) -> I
     items = (_history(document), *(pictures or ())[1:])
     yield Section("history", answer(document), (_doubt(document),), items, notes)
     if document.alarms:
-        yield Section("alarms", "What left its limits, and what moved", (), (_alarms(document.alarms),))
+        yield Section("alarms", "Alarms, and what changed", (), (_alarms(document.alarms),))
     last = document.weeks[-1]
     details = [
         (bucket_label(name), *_cells(name, metric)[:3])
@@ -105,14 +105,14 @@ def sections(document: TrackDocument, pictures: list[Figure] | None = None) -> I
 
 
 def _history(document: TrackDocument) -> TableBlock:
-    """Return what was measured in each week beside what was predicted."""
+    """Return what was measured in each week compared with what was predicted."""
     names = [name for name in _LABELS if any(name in week.metrics for week in document.weeks)]
     rows = [
         (week.week, *(cell for name in names for cell in _cells(name, week.metrics.get(name))))
         for week in document.weeks
     ]
     heads = [_unit(document), *(head for name in names for head in (_LABELS[name], "predicted, 95 %", "z", "CUSUM"))]
-    return grid("Measured beside predicted", heads, rows)
+    return grid("Measured and predicted", heads, rows)
 
 
 def _alarms(alarms: Sequence[AlarmSummary]) -> TableBlock:
@@ -125,14 +125,14 @@ def _alarms(alarms: Sequence[AlarmSummary]) -> TableBlock:
 
 
 def beside(measured: Mapping[str, float], simulated: Mapping[str, float | None]) -> Section:
-    """Return measured shares beside those of a run."""
+    """Return measured shares next to those of a run."""
     rows = [
         (bucket_label(name), percent_text(share), percent_text(simulated[name] or 0.0),
          f"{100 * (share - (simulated[name] or 0.0)):+.2f}")
         for name, share in measured.items()
     ]  # fmt: skip
     heads = ["share of the time", "measured", "simulated", "difference, percentage points"]
-    return Section("measured", "Measured beside simulated", (), (grid("", heads, rows),))
+    return Section("measured", "Measured and simulated", (), (grid("", heads, rows),))
 
 
 def _cells(name: str, metric: Tracked | None) -> list[str]:
@@ -158,7 +158,7 @@ def _pictures(document: TrackDocument) -> Iterator[Figure]:
     for name in _LABELS:
         history = [(at, row.week, row.metrics[name]) for at, row in enumerate(document.weeks) if name in row.metrics]
         if sum(metric.measured is not None for *_, metric in history) > 1:
-            about = "What was measured, and what the model in force predicts."
+            about = "Measured values, and predictions of the model in force."
             yield Figure(f"history-{name}", _course(name, history), about)
 
 

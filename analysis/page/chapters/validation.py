@@ -113,7 +113,7 @@ def _sources(group: ValidationGroup) -> TableBlock:
         rows_by_source.setdefault(key, []).append(row.id)
     heads = ("paper", "where", "inputs", "tolerance", "rows")
     rows = tuple((*key, ", ".join(names)) for key, names in rows_by_source.items())
-    return grid(f"What they rest on: {group.title}", heads, rows, range(5))
+    return grid(f"Sources: {group.title}", heads, rows, range(5))
 
 
 def _bundles(*names: str) -> Callable[[ReplayedScenario], bool]:
@@ -136,7 +136,7 @@ _BEARS: Mapping[str, tuple[str, Callable[[ReplayedScenario], bool]]] = {
     "spares": ("it has spares", lambda focus: focus.scenario.spares.total > 0),
     "recovery": ("its recovery is a preset", lambda focus: focus.scenario.recovery.use in catalog.recoveries()),
     "presets": ("its recovery is a preset", lambda focus: focus.scenario.recovery.use in catalog.recoveries()),
-    "steps": ("the model of steps describes its step", _has_plan),
+    "steps": ("the step model describes its step", _has_plan),
     "sizes": ("sizes of its model and of checkpoints", _has_plan),
     "collectives": ("communication and start of its job", _has_plan),
     "weaker": ("statements about runs like it", lambda focus: bool(focus.scenario.failures)),

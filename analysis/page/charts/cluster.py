@@ -56,7 +56,7 @@ class Band(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Words beside or on the rest; opaque ones cover what is behind them."""
+    """Words next to or on the rest; opaque ones cover what is behind them."""
 
     x: float
     y: float
@@ -435,7 +435,7 @@ def _draw_switches(drawing: Canvas, tally: _Tally, tier: int, cell: tuple[int, i
 def _draw_band(
     drawing: Canvas, tally: _Tally, tier: int, cell: tuple[int, int], ends: tuple[_Point, _Point], room: float
 ) -> None:
-    """Draw the cables of a tier that a pod has in a plane: as wide as their bandwidth, beside that of the hosts."""
+    """Draw the cables of a tier that a pod has in a plane: as wide as their bandwidth, next to that of the hosts."""
     number = int(tally.cables[tier][cell])
     if not number:
         return

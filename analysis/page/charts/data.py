@@ -20,7 +20,7 @@ Range = tuple[float, float]  # ends of an interval
 
 
 class CellValue(NamedTuple):
-    """A number in a table with its interval beside it, and words behind it; a change always has its sign."""
+    """A number in a table with its interval next to it, and words behind it; a change always has its sign."""
 
     amount: float
     ci95: Range | None = None
@@ -29,7 +29,7 @@ class CellValue(NamedTuple):
 
 
 # What an interval is, unless a picture says otherwise.
-MEAN95, UNKNOWN90 = "95 % interval of the mean", "90 % band: inputs that are not known exactly"
+MEAN95, UNKNOWN90 = "95 % interval of the mean", "90 % band: unknown inputs"
 GAP95 = "95 % interval of the difference"
 
 # A cell of a table: words, a number, an interval; ``None`` for a number that is not known.
@@ -41,7 +41,7 @@ class ChartTable(NamedTuple):
 
     heads: Sequence[str | float]  # of the columns, the first of which names the rows; numbers are places
     rows: Sequence[Sequence[Cell]]  # the cells. A column of nothing but empty words is left out.
-    note: str = ""  # what to know beside it
+    note: str = ""  # what to know next to it
     # Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
     shades: Sequence[Sequence[float | None]] = ()
     has_one_unit: bool = True  # whether all columns but the first are in one unit, and have the same digits
@@ -206,7 +206,7 @@ class HeatMap(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A row of a comparison: mean, the interval that decides, one that is read second, and a word beside it."""
+    """A row of a comparison: mean, the interval that decides, one that is read second, and a word next to it."""
 
     name: str
     mean: float | None
@@ -279,7 +279,7 @@ class Bars(NamedTuple):
     span: str = MEAN95  # what an interval is
 
     def table(self) -> ChartTable:
-        """Return a row for each row, with the interval beside each value."""
+        """Return a row for each row, with the interval next to each value."""
         heads = [""]
         rows: list[list[Cell]] = [[row.name] for row in self.rows]
         for number, name in enumerate(self.series):

@@ -266,7 +266,7 @@ def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacit
 
 
 def _draw_dots_of(plane: _Plane, chart: Curves) -> int:
-    """Draw measured values with their names beside them; return for how many names there is no room."""
+    """Draw measured values with their names next to them; return for how many names there is no room."""
     look: Any = {"color": INK, "markeredgecolor": "white", "zorder": 4, "clip_on": False}
     for dot in chart.dots:
         plane.axes.plot([dot.x], [dot.y], marker="D", markersize=5.5, **look)
@@ -287,7 +287,7 @@ def _write_names(
     plane: _Plane, spots: Sequence[tuple[float, float]], texts: Sequence[str], filled: Sequence[Sequence[SheetBox]],
     looks: Sequence[dict[str, Any]] = (),
 ) -> int:  # fmt: skip
-    """Write names beside their points, joined to them where these are far; return how many have no room.
+    """Write names next to their points, joined to them where these are far; return how many have no room.
 
     Names keep away from the first of what is filled if they can, and else from the next.
     """

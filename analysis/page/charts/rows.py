@@ -96,7 +96,7 @@ def _draw_rows(
     chart: Any, names: Sequence[str], bars: Sequence[_RowBar], *, row: float = 0.26, note: str = "",
     key: Sequence[LegendEntry] = (),
 ) -> tuple[Figure, Axes]:  # fmt: skip
-    """Return a figure with bars in rows, their intervals as lines across their ends, and their labels beside them."""
+    """Return a figure with bars in rows, their intervals as lines across their ends, and their labels next to them."""
     spots = [spot for bar in bars for spot in bar.spots] or [0.0]
     before, behind = ([bar.label for bar in bars if bar.is_left is side] for side in (True, False))
     figure, axes = _open_rows(
@@ -131,7 +131,7 @@ _FILLED = 0.74  # part of a row that its bars take
 
 
 def draw_bars(chart: Bars) -> Figure:
-    """Draw a bar for each value, its 95 % interval as a line across its end, and the value beside it."""
+    """Draw a bar for each value, its 95 % interval as a line across its end, and the value next to it."""
     count = max(len(chart.series), 1)
     thick = _FILLED / count
     texts = iter(_texts_of([value for row in chart.rows for value in row.values], chart.unit))
@@ -186,7 +186,7 @@ def draw_intervals(chart: Intervals) -> Figure:
 
 
 def _notes_of(chart: Intervals) -> list[str]:
-    """Return what stands beside each row: the mean, as exact as the narrowest interval goes, and its note."""
+    """Return what stands next to each row: the mean, as exact as the narrowest interval goes, and its note."""
     halves = [(row.ci95[1] - row.ci95[0]) / 2 for row in chart.rows if row.ci95 is not None]
     least, decimals = min((half for half in halves if half > 0), default=0.0), decimals_of([r.mean for r in chart.rows])
     if least:

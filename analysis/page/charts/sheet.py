@@ -323,7 +323,7 @@ def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, flo
 
 
 # ----------------------------------------
-# Where labels go beside points so that none covers another.
+# Where labels go next to points so that none covers another.
 
 _DOT = 0.05  # half the size of a point, which labels stay away from [in]
 

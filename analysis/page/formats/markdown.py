@@ -102,7 +102,7 @@ def _opening(first_screen: FirstScreen) -> list[str]:
     if first_screen.picture is not None:
         blocks += _picture(first_screen.picture, 2)
     if first_screen.drivers:
-        blocks += ["## What drives it", _list(first_screen.drivers)]
+        blocks += ["## Main drivers", _list(first_screen.drivers)]
     if first_screen.not_covered:
         blocks += ["## What this does not cover", _list(first_screen.not_covered)]
     if first_screen.glossary:

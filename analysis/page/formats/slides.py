@@ -90,7 +90,7 @@ def _unbroken(text: str) -> str:
 
 def _in_full(first_screen: FirstScreen) -> list[str]:
     """Return all that the first screen says, and where its numbers are from."""
-    lists = (("What drives it:", first_screen.drivers), ("Assumed, or not covered:", first_screen.not_covered))
+    lists = (("Main drivers:", first_screen.drivers), ("Assumptions and limits:", first_screen.not_covered))
     lines = [first_screen.question, plain(first_screen.answer), plain(first_screen.doubt)]
     for head, texts in lists:
         lines += [head, *(f"• {plain(words)}" for words in texts)] if texts else []
@@ -297,7 +297,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def legible(value: Any) -> Any:
-    """Return a report, or a part of one, with a sign in place of each that no XML may hold."""
+    """Return a report, or a part of one, with a sign instead of each that no XML may hold."""
     if isinstance(value, str):
         return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, tuple):

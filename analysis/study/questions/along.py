@@ -331,7 +331,8 @@ class Threshold(Question):
     along: str = Field(description="The axis of numbers along which it is sought.")
     over: Literal["runs", "parameters"] = Field(
         "runs",
-        description="What it has to hold for: the unknown inputs at their central values, or nearly all of them.",
+        description="Cases for which it has to hold: the unknown inputs at their central values, or nearly all of "
+        "them.",
     )
 
     def _broken_rules(self) -> BrokenRules:
@@ -503,7 +504,9 @@ class Crossover(Question):
 
     use: Literal["crossover"] = "crossover"
     metric: str = METRIC
-    direction: Literal["highest", "lowest"] | None = Field(None, description="What is best; omitted: as the metric is.")
+    direction: Literal["highest", "lowest"] | None = Field(
+        None, description="Better direction [default: that of the metric]."
+    )
     between: str = Field(description="The axis of choices that compete.")
     along: str = Field(description="The axis of numbers along which the best of them changes.")
 

@@ -46,11 +46,13 @@ if TYPE_CHECKING:
 
 
 class Best(Question):
-    """The best combination, and others that may be: alone, or for each value of some axes."""
+    """The best combination, and others that may be as good: overall, or for each value of some axes."""
 
     use: Literal["best"] = "best"
     metric: str = METRIC
-    direction: Literal["highest", "lowest"] | None = Field(None, description="What is best; omitted: as the metric is.")
+    direction: Literal["highest", "lowest"] | None = Field(
+        None, description="Better direction [default: that of the metric]."
+    )
     for_each: tuple[str, ...] = Field((), description="Axes for each value of which the best of the others is sought.")
 
     def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
@@ -266,7 +268,7 @@ class Pareto(Question):
     aims: tuple[str, ...] = Field(alias="metrics", min_length=1, max_length=3, description="The metrics.")
     axes: tuple[str, ...] = Field((), max_length=2, description="Axes of numbers that are aims too, such as spares.")
     direction: dict[str, Literal["highest", "lowest"]] = Field(
-        {}, description="What is better, by name; omitted: of a metric as it is, of an axis the lowest."
+        {}, description="Better direction, by name [default: that of a metric; the lowest of an axis]."
     )
 
     @property

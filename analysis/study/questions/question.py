@@ -59,7 +59,7 @@ class Question(Model):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics that have to be kept for the answer, beside the headline of the study."""
+        """Metrics that have to be kept for the answer, in addition to the headline of the study."""
         metric = getattr(self, "metric", "")
         return (metric,) if metric else ()
 
@@ -162,7 +162,7 @@ def no_lines(table: StudyTable, lines: Sequence[AxisSlice[Cell]], along: str) ->
     if any(len(line.cells) > 1 for line in lines):
         return ""
     if any(line.missing for line in lines):
-        return f"Fewer than two values of {table.title(along)} have results beside one another."
+        return f"Fewer than two values of {table.title(along)} have results to compare."
     return f"No two points differ in {table.title(along)} alone: use the design grid."
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _SPARES = 16
-"""Hot spares: with repairs of an hour a node is at hand whenever one fails."""
+"""Hot spares: with repairs of an hour a node is available whenever one fails."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class Rivals:
     def __post_init__(self) -> None:
         """Refuse what neither formula nor simulation describes."""
         if self.replicas < 2:
-            raise ValueError(f"replicas must be at least 2: one alone leaves none behind, got {self.replicas}")
+            raise ValueError(
+                f"replicas must be at least 2, because a single one leaves none behind, got {self.replicas}"
+            )
         if self.absence < self.restart:
             message = f"absence must be at least restart, which is a part of it: {self.absence} s and {self.restart} s"
             raise ValueError(message)
@@ -292,7 +294,7 @@ def _rivals(replicas: int) -> Rivals:
 
 
 def crossover(lab: ScenarioRunner, replications: int, replicas: int) -> MeasuredQuantity:
-    """Return the reconfiguration time at which elastic replicas do as well as a restart [s], beside the closed form."""
+    """Return the reconfiguration time at which elastic replicas do as well as a restart [s] against the closed form."""
     rivals = _rivals(replicas)
     seen = simulated_crossover(rivals, replications, horizon=10 * DAY, seed=lab.seed)
     if seen is None:
@@ -301,7 +303,7 @@ def crossover(lab: ScenarioRunner, replications: int, replicas: int) -> Measured
 
 
 def elastic_gain(lab: ScenarioRunner, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
-    """Return what elasticity gains over a restart [-] at a reconfiguration time [s], beside the closed form."""
+    """Return what elasticity gains over a restart [-] at a reconfiguration time [s], compared with the closed form."""
     rivals = _rivals(replicas)
     gains = paired_gains(rivals, replications, horizon=10 * DAY, seed=lab.seed)(reconfigure)
     return estimate(gains, rivals.gain(reconfigure))

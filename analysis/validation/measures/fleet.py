@@ -1,4 +1,4 @@
-"""Streams of jobs: waits beside queueing theory, gangs at saturation, logs as others schedule them, cases by hand.
+"""Streams of jobs: waits against queueing theory, gangs at saturation, logs as others schedule them, cases by hand.
 
 Times of queues are in units of the mean run time.
 """
@@ -295,7 +295,7 @@ def large_job_ettr(
     days: float,
     start: float | None = None,
 ) -> MeasuredQuantity:
-    """Return the ETTR without the queue of jobs of some size and work [h] on fleet-rsc1, beside its renewal equations.
+    """Return the ETTR without the queue of jobs of some size and work [h] on fleet-rsc1 against its renewal equations.
 
     They arrive at a rate [1/day]. With `start` [min] a start takes that long, and everything else no time.
     """
@@ -341,7 +341,7 @@ def _renewal_ettr(prepared: Prepared, work: float, nodes: float) -> float:
     return work / float(times[0])
 
 
-# Logs, beside other simulators of the same log.
+# Logs, compared with other simulators of the same log.
 
 _DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 

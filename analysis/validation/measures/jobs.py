@@ -1,4 +1,4 @@
-"""A job that fails, beside papers and another program: Daly, INRIA, Meta, Llama 3, AIReSim and plain statements."""
+"""A job that fails against papers and another program: Daly, INRIA, Meta, Llama 3, AIReSim and plain statements."""
 
 from __future__ import annotations
 

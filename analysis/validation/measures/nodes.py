@@ -1,4 +1,4 @@
-"""Nodes that are down: simulated beside closed forms, and the trace of InfiniteHBD, replayed and modelled."""
+"""Nodes that are down: simulated compared with closed forms, and the trace of InfiniteHBD, replayed and modelled."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: An
     return data | {"checkpoint": {"tiers": [tier]}} | changes
 
 
-# Nodes down at once and the spares for them: simulated beside closed forms.
+# Nodes down at once and the spares for them: simulated compared with closed forms.
 
 
 def _fault(life: float, repair: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _lognormal(mean: float, sigma: float) -> dict[str, Any]:
 def down_at_most(
     lab: ScenarioRunner, replications: int, case: Literal["independent", "crews", "full"], level: float, crews: int = 0
 ) -> MeasuredQuantity:
-    """Return the share of time with at most as many nodes down as theory has at a level, beside that of theory [-].
+    """Return the share of time with at most as many nodes down as theory has at a level against that of theory [-].
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def replicas_up(_: ScenarioRunner, __: int, spares: int, of: Literal["share", "a
     return MeasuredQuantity(standing.share if of == "share" else float(standing.pmf[24]))
 
 
-# Estimators of failure models beside textbooks and published records: lives of parts, and nodes that stay bad.
+# Estimators of failure models compared with textbooks and published records: lives of parts, and nodes that stay bad.
 
 AGES = [54, 187, 216, 240, 244, 335, 361, 373, 375, 386, *[500] * 10]
 """Ages of 20 units of the NIST handbook; the ten of 500 were alive."""

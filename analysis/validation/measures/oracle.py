@@ -70,7 +70,7 @@ def job_share(
 ) -> MeasuredQuantity:
     """Return a share of the time of a job that fails as a whole, and that of renewal theory.
 
-    Times in seconds; ``failures`` mean times to interrupt are simulated. With a drain, saves go on beside the steps.
+    Times in seconds; ``failures`` mean times to interrupt are simulated. With a drain, saves go on next to the steps.
     """
     data = _job(case, failures * mtti, mtti, interval, write, restart) | {"detection": {"time": seconds(detection)}}
     if drain:
@@ -140,7 +140,7 @@ def elastic_share(
 ) -> MeasuredQuantity:
     """Return a share of a job whose replicas leave and return one by one, and that of theory.
 
-    Failures of a node a day, times in seconds; other nodes are always at hand.
+    Failures of a node a day, times in seconds; other nodes are always available.
     """
     interval, write, drain, step = 1200.0, 10.0, 60.0, 10.0
     nodes = groups * width
@@ -182,7 +182,7 @@ def redundant_share(
 ) -> MeasuredQuantity:
     """Return a share of a job whose redundant stages leave and return one by one, and that of theory.
 
-    Failures of a node a day, times in seconds; other nodes are always at hand.
+    Failures of a node a day, times in seconds; other nodes are always available.
     """
     nodes = replicas * stages
     data = bare(case, horizon="60 d", **_nodes(case, nodes + 40, rate=f"{rate!r} per node-day"))

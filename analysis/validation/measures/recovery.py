@@ -1,4 +1,4 @@
-"""Detection and recovery as published, and presets beside one another, out of failures that are written by hand."""
+"""Detection and recovery as published, and presets against one another, out of failures that are written by hand."""
 
 from __future__ import annotations
 
@@ -409,7 +409,7 @@ _STEP = 6.0
 
 
 def without_failures(lab: ScenarioRunner, _: int, preset: str) -> MeasuredQuantity:
-    """Return the share of time that 32 nodes train which never fail [-], beside a count of steps and saves."""
+    """Return the share of time that 32 nodes train which never fail [-], compared with a count of steps and saves."""
     job = {"name": "job", "gpus": 256, "step_time": f"{_STEP} s", "parallelism": {"tensor": 8, "data": 32}}
     store = {"interval": "13 min", "mode": "async", "stall": "3 s", "write": "50 s", "restore": "9 s"}
     prepared = lab.scenario(

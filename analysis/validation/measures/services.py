@@ -1,4 +1,4 @@
-"""Inference: published steps and throughput beside closed form and replay, replicas that fail beside exact laws."""
+"""Inference: published steps and throughput against closed form and replay, replicas that fail against exact laws."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def serving_teeth(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     return MeasuredQuantity(errors[0] - errors[1])
 
 
-# Replicas that fail, beside exact laws. Those of 24 nodes are the ones of the chain: a GPU fails every 20,000 h, starts
+# Replicas that fail against exact laws. Those of 24 nodes are the ones of the chain: a GPU fails every 20,000 h, starts
 # take 5 min, repairs 24 h.
 
 
@@ -207,7 +207,7 @@ def serving_chain(
 
 
 def serving_enough(lab: ScenarioRunner, replications: int, needed: int) -> MeasuredQuantity:
-    """Return the share of time in which so many of 24 replicas without spares serve, beside the binomial law [-].
+    """Return the share of time in which so many of 24 replicas without spares serve against the binomial law [-].
 
     They start at once: each is down for its repair alone.
     """

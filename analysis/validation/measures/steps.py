@@ -1,4 +1,4 @@
-"""Steps, sizes, start-up and networks as published, beside the models with the numbers that Ettrick ships."""
+"""Steps, sizes, start-up and networks as published, compared with the models with the numbers that Ettrick ships."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def nemotron_bias(_: ScenarioRunner, __: int) -> MeasuredQuantity:
 
 
 def llama3_mfu(lab: ScenarioRunner, _: int, gpus: int) -> MeasuredQuantity:
-    """Return the MFU of Llama 3 405B on its cluster as the model of steps has it [%], half of attention counted."""
+    """Return the MFU of Llama 3 405B on its cluster as the step model has it [%], half of attention counted."""
     data = lab.shipped("llama3-405b-54d").scenario.dump()
     (job,) = data["jobs"]
     # With a measured MFU the model would be scaled to it.
@@ -188,7 +188,7 @@ def rerouted(
     return MeasuredQuantity(1 / rerouted_pace(microbatches, stages, replicas, missing))
 
 
-# Parameters, operation counts, and what a GPU and a checkpoint hold, beside what publishers print.
+# Parameters, operation counts, and what a GPU and a checkpoint hold, compared with what publishers print.
 
 
 _GIB = 2.0**30

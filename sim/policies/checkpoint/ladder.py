@@ -1,4 +1,4 @@
-"""Checkpoints in several stores, each with a rhythm of its own, and work that stops the job beside them: closed form.
+"""Checkpoints in several stores, each with a rhythm of its own, and work that stops the job next to them: closed form.
 
 Every store has its series of saves, and every kind of periodic work has one. A series counts the time spent stepping.
 Where some are due at once, stepping stops for as long as all of them take, the saves first. When the stop is over the

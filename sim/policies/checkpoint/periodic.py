@@ -59,7 +59,7 @@ class Periodic(NamedTuple):
 
     @property
     def pauses(self) -> tuple[()]:
-        """Periodic work beside the saves: none."""
+        """Periodic work in addition to the saves: none."""
         return ()
 
     def stepping(self, pace: Pace) -> float:
@@ -69,7 +69,7 @@ class Periodic(NamedTuple):
     def advance(self, state: CheckpointState, pace: Pace, seconds: float) -> tuple[CheckpointState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s].
 
-        There is no periodic work beside these saves.
+        There is no periodic work next to these saves.
         """
         state, stepped = advance(self, state, pace.rate, pace.step, seconds)
         return state, stepped, 0.0

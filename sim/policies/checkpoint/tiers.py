@@ -100,16 +100,16 @@ class Tier(Model):
         None, description="How long a restore takes. Left out, it is worked out from bandwidths."
     )
     node_bandwidth: Bandwidth | None = Field(
-        None, gt=0, description="What one node can write to the store, or read from it; for write and restore."
+        None, gt=0, description="Bandwidth of one node to and from the store; for write and restore."
     )
     aggregate: Bandwidth | None = Field(
-        None, gt=0, description="What the remote store can take or give in all, however many nodes there are."
+        None, gt=0, description="Total bandwidth of the remote store, however many nodes there are."
     )
     save_share: Fraction = default("100 %", gt=0, description="Share of the aggregate that saves may use.")
     shares: Literal["restores", "all"] = Field(
         "restores",
-        description="What jobs share the aggregate for: restores alone, where each save has what is stated; or all, "
-        "saves too, which an outage of the store stops as well.",
+        description="Use of the aggregate that jobs share: only restores, while each save has its stated times; or "
+        "all, saves too, which an outage of the store stops as well.",
     )
     stagger: bool = Field(
         False,
@@ -118,22 +118,22 @@ class Tier(Model):
     )
     reads: Literal["once", "replica"] = Field(
         "once",
-        description="Who reads in a restore, for times from bandwidths: once, each byte is read once and handed on; or "
+        description="Readers in a restore, for times from bandwidths: once, each byte is read once and handed on; or "
         "replica, every replica reads all of it.",
     )
     network: Bandwidth | None = Field(
         None,
         gt=0,
-        description="What a node reads with whose own shard is gone, from another one of its clique; without it, "
+        description="Read bandwidth of a node that lost its own shard, from another one of its clique; without it, "
         "node_bandwidth.",
     )
     read_in: Duration = default(
         "0 s",
-        description="What a restore takes beyond reading at these bandwidths: to unpack, and to put it onto GPUs.",
+        description="Time of a restore beyond reading at these bandwidths: to unpack, and to copy to GPUs.",
     )
     when_busy: Literal["wait", "skip"] = Field(
         "wait",
-        description="What becomes of a save that comes due before the one before is complete: it waits for that, or is "
+        description="Treatment of a save that is due before the previous one is complete: it waits, or is "
         "left out, and the next multiple of the interval counts.",
     )
     retain: int | None = Field(
@@ -186,7 +186,7 @@ class Tier(Model):
             if getattr(self, name) is not None:
                 yield (name,), "give times or bandwidths, not both: leave this out"
         if self.network is not None and self.node_bandwidth is None:
-            yield ("node_bandwidth",), "is missing beside network"
+            yield ("node_bandwidth",), "is missing; network needs it"
 
     def _broken_times(self) -> "BrokenRules":
         """Yield what does not go with times, and which of them are missing."""
@@ -345,7 +345,7 @@ class Tiers(Strategy):
         size
             Of a checkpoint of its model [B], if that is known.
         periodic
-            Work that stops the job beside the saves.
+            Work that stops the job in addition to the saves.
 
         Raises
         ------

@@ -107,10 +107,10 @@ class Observers(Detection):
     use: Literal["observers"] = "observers"
     observers: tuple[Annotated[AnyWatcher, OneOf("use", "observers", get_args(AnyWatcher))], ...] = Field(
         (),
-        description="Who watches, each kind once. What is stated by class (covers, latency) replaces the default of "
-        "that class alone.",
+        description="Observers, each kind once. Values stated by class (covers, latency) replace the default of "
+        "that class only.",
     )
-    human: Human = Field(default_factory=Human, description="Who notices what no observer covers.")
+    human: Human = Field(default_factory=Human, description="Operator, who notices faults that no observer covers.")
 
     @field_validator("observers")
     @classmethod

@@ -192,12 +192,12 @@ class RecoveryStrategy(Strategy, ABC):
     @property
     def no_formula(self) -> str:
         """The reason why no closed form describes the strategy; nothing where one does."""
-        return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
+        return "" if self.exposures <= {"both", "none"} else "in some phase only processes or only nodes can fail"
 
     def returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return the recoveries after a failure, if the closed form of a restart describes them; else ``None``.
 
-        Every failure is taken to be the first one, with healthy nodes at hand.
+        Every failure is taken to be the first one, with healthy nodes available.
         """
         paths = self._returns(hit) if self.exposures <= {"both", "none"} else None
         return None if paths is None else tuple(back.scaled(self.scale) for back in paths)

@@ -65,8 +65,8 @@ class Rung(Model):
 
     name: str = Field(min_length=1, description="Name: in-process, in-job, requeue, ...")
     keeps: Literal["processes", "hosts", "nothing"] = Field(
-        description="What is left of the job: its processes; its nodes, with new processes; or nothing: all nodes go "
-        "back and the job enters the queue again."
+        description="Parts of the job that are left: its processes; its nodes, with new processes; or nothing: all "
+        "nodes go back and the job enters the queue again."
     )
     stop: Phases = default("0 s", description="From the failure being known to everything being stopped (reschedule).")
     launch: Phases = default(
@@ -78,7 +78,9 @@ class Rung(Model):
         None, description="How long to wait for replacements before the next rung; without it, for ever."
     )
     delay: Phases = default("0 s", description="From the nodes going back to the job being eligible in the queue.")
-    backoff: Backoff | None = Field(None, description="What the queue adds to the delay, more with every try in a row.")
+    backoff: Backoff | None = Field(
+        None, description="Additional delay of the queue, longer with every retry in a row."
+    )
     budget: int | None = Field(None, ge=0, description="Attempts in a row at most; without it, always.")
     handles: tuple[Fault, ...] | None = Field(
         None, min_length=1, description="Classes of faults that it is for; without them, all."
@@ -189,7 +191,7 @@ class Ladder(RecoveryStrategy):
     A rung that waits for nodes in vain hands over to the next.
     A failure during the recovery is planned at the same rung again and counts as another try, wherever patience has
     led. With no rung left, or with too many restarts in a row that bring no new work, the job waits until an operator
-    restarts it, and begins anew.
+    restarts it, and begins again.
     """
 
     use: Literal["ladder"] = "ladder"

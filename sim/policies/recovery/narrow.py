@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Narrow(RecoveryStrategy):
     r"""Restart in place; a failed GPU stays in the job as a gap until it is repaired, a failed node is replaced.
 
-    Ranks are laid out anew so that the domains with gaps are in the fewest replicas, the worst together. Such a replica
-    runs at the width T' of its worst domain, the widest allowed one of at most T less what that lost. With b the power
-    boost, it does the share ``min(1, b T'/T)`` of its part of the batch, and of R replicas n do less:
+    Ranks are laid out again so that the domains with gaps are in the fewest replicas, the worst together. Such a
+    replica runs at the width T' of its worst domain, the widest allowed one of at most T less what that lost. With b
+    the power boost, it does the share ``min(1, b T'/T)`` of its part of the batch, and of R replicas n do less:
 
     .. math:: f = (1 - \rho)\left(1 - \frac{1}{R} \sum_{i = 1}^{n} \bigl(1 - \min(1, b\, T'_i / T)\bigr)\right)
 

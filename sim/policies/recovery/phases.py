@@ -120,7 +120,7 @@ class RecoveryPhase(Model):
     def mean_seconds(self, members: Participants) -> float:
         """Return the mean over draws; of several participants, that of the slowest."""
         count = self.count(members)
-        # The mean of one time is at hand; that of the longest of several is looked up, which costs more.
+        # The mean of one time is available; that of the longest of several is looked up, which costs more.
         usual = self.time.mean_value if count == 1 else longest(self.time, count)
         return usual * self.factor(members)
 

@@ -2,7 +2,7 @@
 
 `FullRestart` gives all nodes back, enters the queue again and starts from the newest checkpoint. `HotSpare` keeps the
 nodes, swaps the failed ones and restarts in place. `Standby` restarts in place and then swaps; when no standby is left,
-it selects hosts anew.
+it selects hosts again.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class HotSpare(InPlace):
 
 
 class Standby(InPlace):
-    """After a recovery time the hot spares step in at no cost; without one, hosts are selected anew.
+    """After a recovery time the hot spares step in at no cost; without one, hosts are selected again.
 
     A selection takes idle nodes, and the cold ones if those do not suffice; it fills the hot spares up too. This is the
     process of AIReSim (arXiv 2603.07041), where nothing fails meanwhile.
@@ -132,7 +132,7 @@ class Standby(InPlace):
     _times = ("recovery", "selection")
 
     def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
-        """Return the recovery time: a hot spare is at hand."""
+        """Return the recovery time: a hot spare is available."""
         exposed = self.exposed == "both"
         return (
             RecoveryPath("hosts", (RestartPhase(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),

@@ -27,7 +27,7 @@ class RestartSmaller(RecoveryStrategy):
 
     A failure that takes no node is paid for from a budget, a change of membership is free. With too few replicas left
     the others wait for nodes, and go back to the queue when none come. This is how torchrun works with a range of nodes
-    (PyTorch, ``torch/distributed/elastic``); only whole replicas leave, because the others could not be laid out anew.
+    (PyTorch, ``torch/distributed/elastic``); only whole replicas leave, because the others could not be laid out again.
     """
 
     use: Literal["restart-smaller"] = "restart-smaller"

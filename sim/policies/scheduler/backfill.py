@@ -1,4 +1,4 @@
-"""Passes through the queue: in order until somebody is blocked, or with backfill beside reservations.
+"""Passes through the queue: in order until somebody is blocked, or with backfill next to reservations.
 
 A pass is one object with all that it knows. The order of jobs is that of the queue, which keys set (`order`): a new
 order needs no pass. A new algorithm is a new pass. `OrderedPass` has its loop in `run`; `BackfillPass` inherits the
@@ -123,7 +123,7 @@ class OrderedPass:
                 self.start(job, place)
 
     def start(self, job: PlannerJob, place: Place) -> None:
-        """Start a job beside the reservations of this pass."""
+        """Start a job next to the reservations of this pass."""
         claim = job.claim
         if job in self.nodes.claimers:  # a higher job that waits counted on neither its nodes nor its victims
             self.quotas.held[job.tenant] -= job.size
@@ -150,7 +150,7 @@ class OrderedPass:
 
 
 class BackfillPass(OrderedPass):
-    """Whoever can starts, in order, beside the reservations of those that cannot.
+    """Whoever can starts, in order, next to the reservations of those that cannot.
 
     Attributes
     ----------
@@ -308,7 +308,7 @@ class BackfillPass(OrderedPass):
                 return
 
     def _is_too_large(self, lane: QueueSegment, size: int, limit: float) -> bool:
-        """Return whether no job of at least this size [GPU] and this limit [s] can start beside the reservation."""
+        """Return whether no job of at least this size [GPU] and this limit [s] can start next to the reservation."""
         reservations, nodes = self.reservations, self.nodes
         if size > nodes.largest():
             return True

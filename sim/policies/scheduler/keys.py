@@ -63,11 +63,11 @@ class QueueOrder(Model):
 class Preempt(Model):
     """Running jobs that are stopped for one in the queue."""
 
-    mode: Literal["none", "requeue", "cancel"] = Field("none", description="What happens to a job that is preempted.")
+    mode: Literal["none", "requeue", "cancel"] = Field("none", description="Treatment of a preempted job.")
     who: Literal["priority", "tier", "qos", "none"] = Field(
         "priority",
-        description="What has to be strictly higher: the job's priority, its partition's tier, or its qos; none: "
-        "reclaim alone.",
+        description="Key that has to be strictly higher: the job's priority, its partition's tier, or its qos; none: "
+        "only reclaim.",
     )
     exempt: Duration = default("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")
     grace: Duration = default(
@@ -98,7 +98,7 @@ class RequeuePolicy(Model):
     """The return of a job that lost its nodes to the queue."""
 
     delay: Duration = default("0 s", description="Time until it is eligible.")
-    age: Literal["reset", "keep"] = Field("reset", description="Whether its age and place begin anew.")
+    age: Literal["reset", "keep"] = Field("reset", description="Whether its age and place start again.")
     holds_nodes: bool = Field(False, description="Whether it keeps the nodes that are left, for the delay.")
 
 
@@ -116,8 +116,8 @@ class Scheduler(Strategy):
     )
     need: Literal["preferred", "required"] = Field(
         "preferred",
-        description="Whether jobs of streams, and jobs beside them, wait for a single domain for the time `wait`, or "
-        "without end (required).",
+        description="Whether jobs of streams, and named jobs next to them, wait for a single domain for the time "
+        "`wait`, or without end (required).",
     )
     wait: Duration = default("0 s", description="Time that a job waits for its preferred domain before it spreads.")
     share_nodes: Literal["best-fit", "spread"] = Field(
@@ -143,7 +143,7 @@ class Scheduler(Strategy):
     resolution: Duration = default("0 s", description="Expected ends are rounded up to it (bf_resolution).")
     cycle: Duration = default("0 s", description="Passes are at its multiples from time 0; 0: one after each event.")
     backfill_cycle: Duration = default("0 s", description="Time between backfill passes (bf_interval); 0: each pass.")
-    at_limit: Literal["kill", "run on"] = Field("kill", description="What happens to a job at its time limit.")
+    at_limit: Literal["kill", "run on"] = Field("kill", description="Treatment of a job at its time limit.")
     overtime: Duration = default("0 s", description="Time beyond the limit until it is killed (OverTimeLimit).")
     preempt: Preempt = Field(default_factory=lambda: Preempt.model_validate({}), description="Preemption.")
     requeue: RequeuePolicy = Field(
@@ -151,8 +151,8 @@ class Scheduler(Strategy):
     )
     replacement: Literal["first", "queue", "domain", "never"] = Field(
         "first",
-        description="Who gets a free node: a running job that lost one, the queue, such a job in the same domain "
-        "alone, or never a running job.",
+        description="Receiver of a free node: a running job that lost one, the queue, such a job only in the same "
+        "domain, or never a running job.",
     )
 
     @model_validator(mode="before")
@@ -190,7 +190,7 @@ class Scheduler(Strategy):
         if self.backfill_cycle and not backfills:
             yield ("backfill_cycle",), "the first job blocks all others: needs head: passes"
         if self.backfill_cycle and self.cycle:
-            yield ("cycle",), "the whole pass has a cycle, or backfill alone; not both"
+            yield ("cycle",), "set a cycle for the whole pass, or only for backfill, not both"
         if self.window == 0:
             yield ("window",), "no reservation would be made; say depth: 0, or all"
 

@@ -1,7 +1,7 @@
 """Preemption: who is stopped for a job in the queue, and who may have the nodes that are claimed by then.
 
 A job takes what others borrowed of its tenant's quota (reclaim), then what jobs of strictly lower classes have. Victims
-are chosen by counting them as gone (*lifted*) until the job fits beside the reservations.
+are chosen by counting them as gone (*lifted*) until the job fits next to the reservations.
 """
 
 from __future__ import annotations

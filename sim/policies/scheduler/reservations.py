@@ -1,4 +1,4 @@
-"""Reservations, and where a job fits beside them: one shadow time for a pool, or the availability profile of all nodes.
+"""Reservations, and where a job fits next to them: one shadow time for a pool, or the profile of all nodes.
 
 With a single reservation it is enough to know its shadow time, and the extra nodes that are free then (EASY); with more
 of them, maintenance windows or pools of several partitions, the free nodes ahead are kept in profiles.
@@ -94,7 +94,7 @@ class Reservations:
     # Where a job fits.
 
     def find(self, job: PlannerJob, now: float) -> Place | None:
-        """Return where a job can start now, beside what is reserved; nothing if nowhere."""
+        """Return where a job can start now, next to what is reserved; nothing if nowhere."""
         pools = self.nodes.of_partition[job.partition]
         return self._find_nodes(job, now, pools) if job.nodes else self._find_share(job, now, pools)
 
@@ -298,7 +298,7 @@ class Reservations:
             return False
         return not any(ends.settled() and ends.blocks[0][0][0] <= now for ends in self.nodes.ends)
 
-    # What changes beside them.
+    # What changes next to them.
 
     def start(self, job: PlannerJob, now: float, place: Place, claim: Mapping[int, int]) -> None:
         """Take the nodes of a job that starts out of what is expected to be free; those of its claim already are."""

@@ -83,7 +83,7 @@ POWER = [
     power("{training: §2 kW}", "power.training: leaves a node that draws 2600 W idle"),
     power(
         "{idle: §2 kW}",
-        "power.idle: needs power.training beside it: the catalog does not say what a node of this cluster draws",
+        "power.idle: also needs power.training: the catalog has no power for a node of this cluster",
         changes={2: UNKNOWN},
     ),
     power("{§puee: 1.1}", "power.puee: unknown key 'puee'; did you mean 'pue'?"),

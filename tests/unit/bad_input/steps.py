@@ -184,7 +184,7 @@ CALIBRATIONS = [
         {5: "  - {name: train, gpus: 64, calibration: §{step_time: 3 s}}"},
         "jobs.0.calibration: scales what the step-time model says, and that lacks model and batch and parallelism",
     ),
-    step("jobs.0.calibration.step_time: is missing (What was measured", more=", calibration: §{}"),
+    step("jobs.0.calibration.step_time: is missing (The measured step time", more=", calibration: §{}"),
     step("jobs.0.calibration.step_time: must be above 0", more=", calibration: {step_time: §0 s}"),
     step(
         "jobs.0.calibration.parallelism.tensor: 16 attention heads do not divide by 32; nearest: 16",

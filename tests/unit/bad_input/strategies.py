@@ -238,7 +238,8 @@ CASES = [
     ),
     bad(
         {5: "  - {name: train, gpus: 64, parallelism: {tensor: 4, data: 16}}", 11: ELASTIC + ", min_replicas: §9}"},
-        "recovery.min_replicas: is 9, but job 'train' has 8 sets of replicas that can leave alone (2 share each host)",
+        "recovery.min_replicas: is 9, but job 'train' has 8 sets of replicas that can leave on their own (2 share "
+        "each host)",
     ),
     bad(
         {5: "  - {name: train, gpus: 64, parallelism: {tensor: 8, data: 8}}", 11: ELASTIC + ", min_replicas: §9}"},

@@ -30,7 +30,7 @@
     if (why) return `${where}: ${why}.`;
     const doubts = [
       interval ? `95 % interval of the mean ${interval}` : "no interval: all runs came to the same, or there is only one",
-      band && `90 % band of what is not known exactly ${band}`,
+      band && `90 % band of unknown inputs ${band}`,
       spread && `nine of ten runs within ${spread}`,
     ];
     return `${where}: ${metrics[state.metric].title} ${mean}; ${doubts.filter(Boolean).join("; ")}.`;
@@ -85,7 +85,7 @@
   function controls(focused) {
     const titles = axes.map((axis, place) => [place, axis.title]);
     const boxes = [
-      chooser("metric", "What is measured", metrics.map((metric, place) => [place, metric.title]), state.metric,
+      chooser("metric", "Metric", metrics.map((metric, place) => [place, metric.title]), state.metric,
         (value) => { state.metric = value; }),
       chooser("x", "Along the bottom", titles, state.x, (value) => {
         if (value === state.series) state.series = axes[state.x].few ? state.x : ALL;
@@ -151,7 +151,7 @@
   }
 
   // ------------------------------------------------------------------ table and CSV
-  const HEADS = ["mean", "95 % interval of the mean", "90 % band of what is not known exactly", "nine of ten runs"];
+  const HEADS = ["mean", "95 % interval of the mean", "90 % band of unknown inputs", "nine of ten runs"];
 
   function tabulate(list) {
     const { title, unit } = metrics[state.metric];
@@ -230,7 +230,7 @@
     const sentences = [`${list.length} of ${cells.length} combinations are shown.`];
     if (has(LOW)) sentences.push("Darker: the 95 % interval of the mean.");
     if (part("picture").querySelectorAll(".doubt").length > MANY) sentences.push("Of so many lines only that has its interval which is being read.");
-    if (has(BAND_LOW)) sentences.push(`Paler: the 90 % band of what is not known exactly${data.unknown.length ? `: ${data.unknown.join(", ")}` : ""}.`);
+    if (has(BAND_LOW)) sentences.push(`Paler: the 90 % band of unknown inputs${data.unknown.length ? `: ${data.unknown.join(", ")}` : ""}.`);
     if (list.some((cell) => !cell.numbers[state.metric])) sentences.push("A cross at the bottom: there is no mean, and the text says why.");
     return sentences.join(" ");
   }
