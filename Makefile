@@ -37,7 +37,7 @@ check: .venv/.stamp ## lint, format, types, and the ceilings of the house
 	$(BIN)/mypy
 	$(BIN)/python -m tests.house --check
 
-house: .venv/.stamp ## the size and the order of the code beside their targets
+house: .venv/.stamp ## the size and the order of the code, and their targets
 	$(BIN)/python -m tests.house
 
 test: .venv/.stamp ## every test but the nightly ones and the benchmarks
@@ -66,7 +66,7 @@ endif
 bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 	$(BIN)/python -m tests.bench
 
-# The published steps are not part of the repository: they lie beside it, or in the folder DATA.
+# The published steps are not part of the repository: they lie next to it, or in the folder DATA.
 fit-steps: .venv/.stamp ## fit the step model to published steps; DATA=folder of the tables
 	$(BIN)/python -m tests.calibrate $(if $(DATA),--data $(DATA))
 
@@ -99,7 +99,7 @@ docs: .venv/.stamp ## write the schema and the reference, then the site in docs/
 transcripts: .venv/.stamp ## run the commands of the documentation, and show what they print now; PAGES=files
 	$(BIN)/python -m tests.docs_transcripts $(PAGES)
 
-# The newcomer's way: a clone of HEAD, an empty home, nothing of this environment but the road to a package index
+# The newcomer's way: a clone of HEAD, an empty home, and from this environment only the way to a package index
 # (pip's settings, proxies, certificates). The user's pip configuration lives in the home that is swapped: point at it.
 fresh: ## test and run a clone of HEAD in an empty environment
 	@set -eu; \

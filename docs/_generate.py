@@ -608,7 +608,7 @@ The commands as functions with typed results: `import ettrick`. [What if, from
 Python](../tutorial/what-if-from-python.md) goes through it. A mistake in what is given raises a `ValueError`, whose
 text is one line for each mistake, as of the command.
 
-**What is stable.** Ettrick follows [semantic versioning](https://semver.org/). The names on this page, their
+**Stability.** Ettrick follows [semantic versioning](https://semver.org/). The names on this page, their
 parameters with their order and defaults, the columns of tables, and the keys of [documents](json.md) change
 incompatibly with a major version only, and before 1.0 with a minor one; the changelog names each change, and what is to
 go warns for one minor version before. Parameters with a default, columns, keys and pictures may be added at any time.

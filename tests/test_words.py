@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import pydoc
 import re
+from collections import Counter
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from ettrick.analysis.page.glossary import terms
 from tests.cases import cases
 from tests.test_hygiene import ROOT, tracked
 
@@ -36,6 +38,26 @@ WORDS = {
 
 # A line may end between two words, and the next one of a comment begins with its sign.
 ANY_WORD = re.compile(rf"\b(?:{'|'.join(WORDS)})\b".replace(" ", r"\s+(?:#\s*)?"), re.IGNORECASE)
+
+# Tics of a translated English, and how often they may occur: in texts for readers, and in docstrings. Only lower these.
+TICS = {
+    r"beside": (0, 0),
+    r"alone": (0, 0),
+    r"anew": (0, 0),
+    r"in place of": (0, 0),
+    r"at hand": (0, 0),
+    r"has the(?! (?:same|high|low|most|least|larg|small|long|short|best))": (0, 0),
+    r"in vain|seldom|alike|whom": (0, 0),
+    r"of no use|nothing of": (0, 0),
+    r"(?-i:(?<![\w,;:] )(?:What|Who|Whoever|Whom|Those) (?=[^?.]*[.]))": (0, 0),
+    r"(?:return|yield|let) (?:what|who|whom|whoever|those)": (0, 0),
+}
+
+# Words of the glossary's last column that are true where they stand: the place, and the term.
+TRUE_THERE = {
+    ("analysis/page/glossary.yaml", "checkpoint"),  # the definition
+    ("analysis/optimize/optimize.py", "too close to call"),
+}
 
 # Modules that cannot be guessed or grepped.
 MODULES = re.compile("told|tried|gained|playing|keeping|openings|material|noticing|standing|commented|legible|paint")
@@ -93,6 +115,66 @@ def texts() -> dict[str, str]:
         ):
             result[name] = path.read_text(encoding="utf-8")
     return result
+
+
+@cache
+def prose() -> tuple[tuple[str, str, bool], ...]:
+    """Return sentences and the file of each, and whether they are a docstring, which only developers read."""
+    result = []
+    for name, text in texts().items():
+        if name.endswith(".md"):
+            blocks = re.sub(r"(?ms)^```.*?^```$", "", text)
+            result.append((name, re.sub(r"`[^`\n]*`|\[[^\]]*\]\([^)\s]*\)|^#.*", "§", blocks, flags=re.M), False))
+        elif not name.endswith(".py"):
+            result.append(
+                (
+                    name,
+                    re.sub(r'(?:class|id)="[^"]*"|[.#][\w-]+ \{|^  (?:pattern|replaces): .*$', "", text, flags=re.M),
+                    False,
+                )
+            )
+        else:
+            for node in ast.walk(ast.parse(text)):
+                match node:
+                    case ast.Expr(ast.Constant(str(docstring))):
+                        result.append((name, docstring, True))
+            result += [(name, string, False) for string in _strings(ast.parse(text))]
+    return tuple(result)
+
+
+def _strings(tree: ast.AST) -> list[str]:
+    """Return the strings of more than one word that are not docstrings."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        if id(node) not in docstrings
+    ]
+
+
+@cases("tic", list(TICS))
+def test_tics_only_become_fewer(tic: str) -> None:
+    """No text has more of a tic than is counted here; who mends some lowers the number."""
+    pattern = re.compile(rf"(?<![\w-])(?:{tic})(?![\w-])" if not tic.startswith("(?-i") else tic, re.IGNORECASE)
+    found = Counter((is_docstring, name) for name, text, is_docstring in prose() for _ in pattern.findall(text))
+    counts = tuple(sum(number for (kind, _), number in found.items() if kind is both) for both in (False, True))
+    assert all(count <= most for count, most in zip(counts, TICS[tic], strict=True)), f"{tic}: {counts}\n{found}"
+
+
+def test_each_concept_has_one_term() -> None:
+    """No text for readers has a word that a term of the glossary replaces."""
+    replaced = {words: term.name for term in terms() for words in term.replaces}
+    pattern = re.compile(rf"\b({'|'.join(replaced)})(?:s|es)?\b".replace(" ", r"\s+"), re.IGNORECASE)
+    found = [
+        f"{name}: {words!r}: say {term}"
+        for name, text, is_docstring in prose()
+        if not is_docstring
+        for words in pattern.findall(text)
+        for term in [replaced.get(" ".join(words.split()).lower(), replaced.get(" ".join(words.split()), ""))]
+        if (name, term) not in TRUE_THERE and name != "docs/reference/glossary.md"
+    ]
+    assert not found, "\n" + "\n".join(found)
 
 
 def test_words_are_those_of_the_field() -> None:

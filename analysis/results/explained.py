@@ -87,8 +87,8 @@ class WorthDocument(Document):
     left_out: Labels = Field(description="By knob, why it does not apply, or not together with those before it.")
     closed_form_reasons: Texts = Field(description="Why no closed form applies.")
     closed_form_assumptions: Texts = Field(description="Its assumptions that the scenario breaks.")
-    assumptions: Texts = Field(description="Those of the scenario.")
-    warnings: Texts = Field(description="Those of the scenario.")
+    assumptions: Texts = Field(description="Assumptions of the scenario.")
+    warnings: Texts = Field(description="Assumptions of the scenario.")
     provenance: Origin
 
 
@@ -523,8 +523,8 @@ class ExplainDocument(Document):
     services: dict[str, ExplainedService] = Field(default_factory=dict, description="By name.")
     fit: Fit = Field(description="Data that the step model is fitted to.")
     closed_form: ClosedFormSummary = Field(description="Closed-form results.")
-    assumptions: Texts = Field(description="Those of the scenario.")
-    warnings: Texts = Field(description="Those of the scenario.")
+    assumptions: Texts = Field(description="Assumptions of the scenario.")
+    warnings: Texts = Field(description="Assumptions of the scenario.")
     provenance: Origin
 
 

@@ -471,7 +471,7 @@ Spending: TypeAlias = Annotated[ClusterCost | None, Field(description="Costs by 
 Jobs: TypeAlias = Annotated[
     dict[str, JobSummary], Field(description="By name of the job; empty where all are of streams.")
 ]
-Assumptions: TypeAlias = Annotated[Texts, Field(description="Those of the scenario.")]
+Assumptions: TypeAlias = Annotated[Texts, Field(description="Assumptions of the scenario.")]
 Advice: TypeAlias = Annotated[Texts, Field(description="Settings of a valid scenario that cost more than necessary.")]
 Notes: TypeAlias = Annotated[Texts, Field(description="Points to know before you use the numbers.")]
 

@@ -165,7 +165,7 @@ class SweepDocument(StudyDocument):
     cells: Annotated[list[CellSummary], Field(min_length=1)] = Field(description="Every combination.")
     warnings: list[ScenarioWarning] = Field(description="Each once.")
     notes: Texts = Field(description="Points to know before you use the numbers.")
-    assumptions: Texts = Field(description="Those of the scenario and of the study.")
+    assumptions: Texts = Field(description="Assumptions of the scenario and of the study.")
     provenance: Origin
 
     @model_validator(mode="after")
@@ -270,7 +270,7 @@ class SensitivityDocument(StudyDocument):
     tornado: list[SwingSummary] | None = Field(description="For each axis, the widest first; null if not asked for.")
     indices: IndicesSummary | None = Field(description="Of Sobol; null if not asked for.")
     indices_missing: str = Field(description="Why there are no indices though they were asked for.")
-    assumptions: Texts = Field(description="Those of the study.")
+    assumptions: Texts = Field(description="Assumptions of the study.")
     warnings: list[Any] = Field(description="Of the central point.")
     provenance: Origin
 
@@ -453,7 +453,7 @@ class OptimizeDocument(StudyDocument):
     confirmation: ConfirmationSummary | None = Field(description="On fresh seeds.")
     closed_form: FormulaSummary | None = Field(None, description="Best combination by the closed form.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
-    assumptions: Texts = Field([], description="Those of the study.")
+    assumptions: Texts = Field([], description="Assumptions of the study.")
     warnings: Texts = Field([], description="Of the answers.")
     provenance: Origin
 

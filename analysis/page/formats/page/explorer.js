@@ -224,7 +224,7 @@
     point(-1);
   }
 
-  /** What the marks mean, and how many there are: only what is to be seen. */
+  /** The meaning of the marks, and their number: only for marks that are shown. */
   function keyOf(list) {
     const has = (place) => list.some((cell) => (cell.numbers[state.metric]?.[place] ?? null) !== null);
     const sentences = [`${list.length} of ${cells.length} combinations are shown.`];

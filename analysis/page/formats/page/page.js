@@ -11,7 +11,7 @@
   system.addEventListener("change", tell);
   tell();
 
-  // What is wider than its box says so.
+  // Elements wider than their box say so.
   const measure = ({ target }) => { target.classList.toggle("cut", target.scrollWidth > target.clientWidth + 1); };
   const watch = new ResizeObserver((entries) => entries.forEach(measure));
   for (const box of document.querySelectorAll(".scroll")) watch.observe(box);
