@@ -541,7 +541,7 @@ def test_a_replayed_log_is_one_history(priced: tuple[WorthDocument, dict[str, An
     assert not any(row["gain"]["ettr"]["resolved"] for row in content["causes"]["rows"])
     tables, *notes = format_worth(content).split("\n  - ")
     assert ".." not in tables
-    assert "a log is replayed: one history: no interval" in notes
+    assert "a log is replayed, which is a single history: no interval" in notes
     # Nor is there one where repairs of random length make a difference.
     tables = format_worth({**priced[1], "one_history": True}).partition("\n  - ")[0]
     assert ".." not in tables
