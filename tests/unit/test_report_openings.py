@@ -89,7 +89,7 @@ def test_first_screens_are_plain_language(folders: dict[str, Path]) -> None:
         assert not re.search(r"[a-z]+_[a-z]+|\bnan\b|None|\[\]", text), name
         explained = dict(found.glossary)
         assert len(explained) == len(found.glossary), name
-        for term, pattern, meaning, _ in terms():
+        for term, pattern, meaning, *_ in terms():
             stands = re.search(rf"(?<![\w-])(?:{pattern})(?![\w])", text, re.IGNORECASE)
             assert (explained.get(term) == meaning) == bool(stands), (name, term)
 
