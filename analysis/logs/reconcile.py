@@ -120,8 +120,8 @@ def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Ma
     same = {name: same.get(best, best) for name, best in same.items()}
     if same:
         tables.findings.append(
-            f"{number_of(len(same), 'name')} of nodes (addresses, short or full names) stand for nodes that the logs "
-            "call otherwise too: joined"
+            f"joined {number_of(len(same), 'name')} of nodes (addresses, short or full names) with the other names "
+            "that the logs have for the same nodes"
         )
     if unclear:
         tables.findings.append(
@@ -131,8 +131,9 @@ def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Ma
     named = names - same.keys()
     nameless = sum(ADDRESS.fullmatch(name) is not None for name in named)
     if 0 < nameless < len(named):
+        verb = "is" if nameless == 1 else "are"
         tables.findings.append(
-            f"{number_of(nameless, 'node')} of {len(named)} are known only by an address, and others by a name: if "
+            f"{number_of(nameless, 'node')} of {len(named)} {verb} known only by an address, and others by a name: if "
             "these are the same hosts, the number of nodes is too high; add node_uname_info, which has both"
         )
     return same

@@ -90,7 +90,7 @@ def test_bars_are_as_long_as_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows[0].count("█") == 16
     assert float(head.split()[2]) == pytest.approx(sum(parts), abs=0.02)
     assert re.match(r"  \d others", rows[-1])
-    assert "3 of 19 causes" in text
+    assert "Causes of interruptions: 3 of 19" in text
 
 
 def test_no_doubt_is_only_in_full(tmp_path: Path) -> None:

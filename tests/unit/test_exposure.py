@@ -221,7 +221,7 @@ def test_exposure_of_nodes_alone_has_no_closed_form() -> None:
     assert sim.closed_form(case(recovery=HOT_SPARE | {"exposed": "none"}, horizon="30 d")).ettr is not None
     found = sim.closed_form(case(recovery=HOT_SPARE | {"exposed": "nodes"}, horizon="30 d"))
     assert found.ettr is None
-    assert "processes or nodes alone" in found.reasons[0]
+    assert "only processes or only nodes can fail" in found.reasons[0]
 
 
 EXPOSED = ("productive", "checkpoint_stall", "lost_work", "detection", "reschedule", "initialize", "restore")

@@ -323,10 +323,10 @@ def test_a_job_keeps_its_own_failures_under_another_policy() -> None:
 @cases(
     ("cause", "said"),
     [
-        ({"use": "bug", "name": "bug", "rate": "1 per day", "fix": "1 h"}, "'bug' strikes named jobs alone"),
+        ({"use": "bug", "name": "bug", "rate": "1 per day", "fix": "1 h"}, "'bug' strikes only named jobs"),
         (
             {"use": "loss-spike", "name": "spike", "rate": "1 per day", "detection": "1 h"},
-            "'spike' strikes named jobs alone",
+            "'spike' strikes only named jobs",
         ),
         (
             {
@@ -351,7 +351,7 @@ def test_what_strikes_named_jobs_alone_is_said(cause: dict[str, Any], said: str)
     if cause["use"] == "component":
         assert [line for line in sim.prepare(sim.parse(case)).warnings if said in line]
         return
-    with pytest.raises(sim.ScenarioError, match=f"failures.0.*{said}.*and there are no others"):
+    with pytest.raises(sim.ScenarioError, match=f"failures.0.*{said}.*the scenario has none"):
         sim.parse(case)
     named = sim.parse({**case, "jobs": [{"name": "job", "gpus": 2, "step_time": "1 s"}]})
     assert [line for line in sim.prepare(named).warnings if said in line]
@@ -554,7 +554,10 @@ def test_a_named_job_that_waits_again_has_the_spares() -> None:
     [
         ({"jobs": [{"name": "a", "gpus": 2, "qos": 1}]}, "jobs.0.qos: decides about preemption"),
         ({"jobs": [{"name": "a", "gpus": 2, "partition": "x"}]}, "jobs.0.partition: .*x"),
-        ({"jobs": [{"name": "a", "gpus": 2, "qos": 1}], "streams": []}, "jobs.0.qos: is for jobs beside streams"),
+        (
+            {"jobs": [{"name": "a", "gpus": 2, "qos": 1}], "streams": []},
+            "jobs.0.qos: is for jobs that share the cluster with streams",
+        ),
         ({"templates": [{"name": "a", "gpus": 2, "priority": 1}]}, "templates.0.priority: is for streams to say"),
     ],
 )

@@ -87,11 +87,11 @@ def test_one_host_by_address_and_by_name(tmp_path: Path) -> None:
     ]  # fmt: skip
     tables, history = read(write(tmp_path, up_json=answer(*series)))
     assert (sorted(history.nodes), spans(history)) == (["gpu001", "gpu002"], [("gpu001", 1 / 3, 5 / 6)])
-    assert not [text for text in tables.findings if "by an address alone" in text]
+    assert not [text for text in tables.findings if "only by an address" in text]
     unclear = [up("node", "10.0.0.3:9100", UP), xid("gpu003", "10.0.0.3:9400"), xid("gpu004", "10.0.0.3:9401")]
     tables, history = read(write(tmp_path, up_json=answer(*unclear)))
     assert sorted(history.nodes) == ["10.0.0.3", "gpu003", "gpu004"]
-    assert [text for text in tables.findings if "1 node of 3 are known by an address alone" in text]
+    assert [text for text in tables.findings if "1 node of 3 is known only by an address" in text]
 
 
 @cases(
