@@ -337,9 +337,7 @@ def _ms(seconds: float) -> str:
 
 def _batches(service: ExplainedService) -> TableBlock:
     """Return what a replica does at the largest batch, at that of the SLO, and at the demand."""
-    sizes = {
-        "largest, by room": service.largest, "within the SLO": service.within_slo, "at the demand": service.at_demand
-    }  # fmt: skip
+    sizes = {"most that fit": service.largest, "within SLO": service.within_slo, "at the demand": service.at_demand}
 
     def per_token(joules_per_million: float | None) -> str:
         return text_or_dash(joules_per_million, lambda joules: f"{joules / 1e6:,.4g}")
