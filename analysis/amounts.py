@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -161,8 +162,8 @@ def name_of(metric: str) -> str:
 
 
 def capital(text: str) -> str:
-    """Return a text as it begins a sentence."""
-    return text[:1].upper() + text[1:]
+    """Return a text as it begins a sentence; a key or a setting at its beginning stays as it is written."""
+    return text if re.match(r"\w+[._=]\w", text) else text[:1].upper() + text[1:]
 
 
 def listed(words: Sequence[str]) -> str:
@@ -182,6 +183,8 @@ def first_clauses(texts: Sequence[str], room: int) -> str:
             shown -= 1
         if shown == len(names):
             break
+    if names and not shown:  # the first is named in any case
+        names[0], shown = textwrap.shorten(names[0], room * _LINE - 22, placeholder=" …"), 1
     more = [f"{len(names) - shown} more"] if shown < len(names) else []
     return f"{len(names)}: {'; '.join([*names[:shown], *more])}"
 

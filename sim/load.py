@@ -298,7 +298,8 @@ def _of_known_parts(data: Table) -> Scenario:
     Points of a study differ in a few parts; all that was worked out from another one is at hand then. What files say
     may change.
     """
-    of_files = {path[0] for path in yamlfile.readers(data) if {*yamlfile.FILE_KEYS} & {*value_at(data, path, ())}}
+    readers = [(path[0], value_at(data, path, ())) for path in yamlfile.readers(data)]
+    of_files = {key for key, part in readers if isinstance(part, dict) and {*yamlfile.FILE_KEYS} & {*part}}
     keys = {name: (name, repr(part)) for name, part in data.items() if isinstance(part, dict | list) and part}
     if not data.get("jobs"):  # it is completed with parts that are no models yet
         keys.clear()

@@ -365,3 +365,10 @@ def test_what_was_unpickled_can_be_written() -> None:
     parts = [scenario.cluster, scenario.checkpoint, scenario.detection, scenario.recovery, scenario.repair]
     program = f"import pickle; print([part.model_dump(mode='json') for part in pickle.loads({pickle.dumps(parts)!r})])"
     assert loaded_after(program) == repr([part.model_dump(mode="json") for part in parts])
+
+
+@pytest.mark.parametrize("override", ["services.0.demand=400", "failures.0=4"])
+def test_a_number_in_the_place_of_a_mapping_is_an_error_of_the_user(override: str) -> None:
+    """Parts that may name a file are looked at before they are checked: a plain number there is complained about."""
+    with pytest.raises(sim.ScenarioError, match="must be a mapping"):
+        sim.load(sim.shipped("scenarios") / "serve-llama3-70b.yaml", [override])

@@ -466,3 +466,17 @@ def test_time_with_enough_replicas_is_told_from_replicas_that_serve() -> None:
         "all_serving",
     ]
     assert "share of the replicas" in titles["capacity_share"]
+
+
+def test_a_sentence_begins_with_a_capital_but_a_key_stays() -> None:
+    """A key with a capital letter would not be found."""
+    assert capital("all variants face the same failures") == "All variants face the same failures"
+    assert capital("scheduler.preempt.reclaim: none") == "scheduler.preempt.reclaim: none"
+
+
+def test_the_first_assumption_is_named_however_long_it_is() -> None:
+    """A line that only counts assumptions says nothing."""
+    text = module.first_clauses(["word " * 30, "second"], 1)
+    assert text.startswith("2: word word")
+    assert text.endswith("…; 1 more")
+    assert len(text) < 80

@@ -50,7 +50,7 @@ def opening(document: FitDocument) -> FirstScreen:
     return first_screen(
         f"Which failures hit {document.nodes:,} nodes, how often, with what certainty, and at what cost?",
         (answer(document),),
-        (("; ".join([*_doubts(document), "the interval allows for over-dispersed counts"]) + ".",),),
+        ((capital("; ".join([*_doubts(document), "the interval allows for over-dispersed counts"])) + ".",),),
         _rates_by_cause(document),
         drivers,
         tuple((f"{capital(text)}.",) for text in document.not_known),

@@ -64,7 +64,7 @@ def _formula_texts(formula: ClosedFormSummary) -> Iterator[str]:
     seen = formula.simulated
     if seen is not None and seen.ettr is not None:
         interval = "" if seen.ettr_ci95 is None else f"{range_text(seen.ettr_ci95, percent_text)}, "
-        text = f"Simulated {percent_text(seen.ettr)} ({interval}{number_of(seen.replications, 'replication')})"
+        text = f"Simulated ETTR {percent_text(seen.ettr)} ({interval}{number_of(seen.replications, 'replication')})"
         if seen.outside_ci95:
             text += f": the formula is outside the 95 % interval by {points_text(seen.outside_ci95, '')}"
         elif seen.outside_ci95 is not None:

@@ -88,7 +88,7 @@ def alarm_text(alarm: AlarmSummary) -> str:
 def sections(document: TrackDocument, pictures: list[Figure] | None = None) -> Iterator[Section]:
     """Yield the sections, for a terminal without pictures."""
     notes = tuple(f"{number}. {text}" for number, text in enumerate(document.findings, 1))
-    items = (_history(document), *(pictures or ())[1:])
+    items = (*_histories(document), *(pictures or ())[1:])
     yield Section("history", answer(document), (_doubt(document),), items, notes)
     if document.alarms:
         yield Section("alarms", "Alarms, and what changed", (), (_alarms(document.alarms),))
@@ -104,15 +104,13 @@ def sections(document: TrackDocument, pictures: list[Figure] | None = None) -> I
         yield Section("detail", f"The last {_unit(document)}, {last.week}", (), (detail,))
 
 
-def _history(document: TrackDocument) -> TableBlock:
-    """Return what was measured in each week compared with what was predicted."""
-    names = [name for name in _LABELS if any(name in week.metrics for week in document.weeks)]
-    rows = [
-        (week.week, *(cell for name in names for cell in _cells(name, week.metrics.get(name))))
-        for week in document.weeks
-    ]
-    heads = [_unit(document), *(head for name in names for head in (_LABELS[name], "predicted, 95 %", "z", "CUSUM"))]
-    return grid("Measured and predicted", heads, rows)
+def _histories(document: TrackDocument) -> Iterator[TableBlock]:
+    """Yield what was measured in each week compared with what was predicted, a table for each metric."""
+    for name in _LABELS:
+        if any(name in week.metrics for week in document.weeks):
+            rows = [(week.week, *_cells(name, week.metrics.get(name))) for week in document.weeks]
+            heads = (_unit(document), "measured", "predicted, 95 %", "z", "CUSUM")
+            yield grid(f"{capital(_LABELS[name])}, measured and predicted", heads, rows)
 
 
 def _alarms(alarms: Sequence[AlarmSummary]) -> TableBlock:
