@@ -298,8 +298,8 @@ def _of_known_parts(data: Table) -> Scenario:
     Points of a study differ in a few parts; all that was worked out from another one is at hand then. What files say
     may change.
     """
-    readers = [(path[0], value_at(data, path, ())) for path in yamlfile.readers(data)]
-    of_files = {key for key, part in readers if isinstance(part, dict) and {*yamlfile.FILE_KEYS} & {*part}}
+    files, readers = yamlfile.FILE_KEYS, yamlfile.readers(data)
+    of_files = {path[0] for path in readers if any(yamlfile.has(value_at(data, path, ()), key) for key in files)}
     keys = {name: (name, repr(part)) for name, part in data.items() if isinstance(part, dict | list) and part}
     if not data.get("jobs"):  # it is completed with parts that are no models yet
         keys.clear()

@@ -371,4 +371,4 @@ def test_what_was_unpickled_can_be_written() -> None:
 def test_a_number_in_the_place_of_a_mapping_is_an_error_of_the_user(override: str) -> None:
     """Parts that may name a file are looked at before they are checked: a plain number there is complained about."""
     with pytest.raises(sim.ScenarioError, match="must be a mapping"):
-        sim.load(sim.shipped("scenarios") / "serve-llama3-70b.yaml", [override])
+        sim.load(SHIPPED["serve-llama3-70b"], [override])

@@ -133,10 +133,9 @@ def _rest(parts: Sequence[GpuTime], gpu_s: float | None, most: int) -> TableBloc
         small = lost[most:]
         lost = [*lost[:most], GpuTime(f"{len(small)} others", sum(part.share for part in small))]
     digits = 1 if whole >= _TENTH else 2
-    share = percent_text(whole, digits)
-    head = f"The other {share}" if gpu_s is not None else f"Idle or lost: {share} of the GPU-time"  # of services
+    words = "The other {}" if gpu_s is not None else "Idle or lost: {} of the GPU-time"  # of services
     columns: tuple[Column[GpuTime], ...] = (
-        Column(head, lambda part: f"  {part.label}"),
+        Column(words.format(percent_text(whole, digits)), lambda part: f"  {part.label}"),
         Column("", lambda part: percent_text(part.share, digits), shade=lambda part: max(part.share / largest, 0.0)),
         Column("GPU-hours", lambda part: hours(part.share * (gpu_s or 0.0)), gpu_s is not None),
         Column("main cause", lambda part: part.main_cause, any(part.main_cause for part in lost), is_number=False),
