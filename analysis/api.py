@@ -85,19 +85,19 @@ def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) 
     Parameters
     ----------
     scenario : str or Path
-        A file, or the name of one that comes with Ettrick.
+        A file, or the name of a bundled scenario.
     changes : mapping or iterable of str
-        Values to replace, as ``--set`` does: ``{"spares.hot": 4, "horizon": "90 d"}`` or ``["spares.hot=4"]``.
+        Values to replace, as with ``--set``: ``{"spares.hot": 4, "horizon": "90 d"}`` or ``["spares.hot=4"]``.
 
     Returns
     -------
     Scenario
-        All that the file says, checked; times [s], sizes [B].
+        The content of the file, checked; times [s], sizes [B].
 
     Raises
     ------
     ValueError
-        With one line for each mistake: file, place, rule, nearest valid value.
+        With one line for each mistake: file, place, rule and nearest valid value.
     """
     from ettrick import sim
 
@@ -107,22 +107,22 @@ def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) 
 
 @_reported()
 def prepare(scenario: str | Path | Scenario) -> Prepared:
-    """Work out once what all replications of a scenario share.
+    """Compute once what all replications of a scenario share.
 
     Parameters
     ----------
     scenario : str, Path or Scenario
-        As for `load`, or what it returned.
+        As for `load`, or the result of `load`.
 
     Returns
     -------
     Prepared
-        What `run` and `simulate` take; its ``warnings`` say what a valid scenario costs more than it need.
+        The input of `run` and `simulate`; its ``warnings`` name values that are valid but costly.
 
     Raises
     ------
     ValueError
-        If the scenario does not fit together, or a job not into the memory of its GPUs.
+        If the scenario is inconsistent, or a job does not fit into the memory of its GPUs.
     """
     from ettrick import sim
 
@@ -138,9 +138,9 @@ def run(prepared: Prepared, replication: int = 0, *, most_events: float = 1e8) -
     prepared : Prepared
         From `prepare`.
     replication : int
-        Its number, from 0 [-]; each can be run on its own, and is the same every time.
+        Number of the replication, from 0 [-]; each can be run on its own and always gives the same result.
     most_events : float
-        How many events may be expected [-].
+        Largest number of expected events that is allowed [-].
 
     Returns
     -------
@@ -172,18 +172,18 @@ def simulate(
     Parameters
     ----------
     scenario : str, Path, Scenario or Prepared
-        As for `load`, or what `load` or `prepare` returned.
+        As for `load`, or the result of `load` or `prepare`.
     replications : int, optional
-        How many [-]; 32 if not given, or 8 of streams of jobs.
+        Number of replications [-]. [default: 32; 8 for streams]
     precision : str, optional
-        Replicate until the half-width of the 95 % interval of `metric` is this: ``"0.1pt"`` or ``"2%"``.
+        Replicate until the half-width of the 95 % interval of `metric` is at most this: ``"0.1pt"`` or ``"2%"``.
     metric : str, optional
-        Metric of `precision`; ``ettr`` if not given, or ``slo_attainment`` if there are only services.
+        Metric of `precision`. [default: ``ettr``; ``slo_attainment`` if there are only services]
     processes : int
-        Worker processes at most [-]; 0 for one per core. With more than one, a script needs the guard ``if __name__ ==
-        "__main__":``. The numbers do not depend on it.
+        Largest number of worker processes [-]; 0: one per core. With more than one, a script needs the guard
+        ``if __name__ == "__main__":``. The numbers do not depend on it.
     most_events : float
-        How many events may be expected of all replications [-].
+        Largest number of expected events of all replications that is allowed [-].
 
     Returns
     -------
@@ -193,7 +193,7 @@ def simulate(
     Raises
     ------
     ValueError
-        As for `load` and `prepare`, or if `precision` or `metric` makes no sense here.
+        As for `load` and `prepare`, or if `precision` or `metric` does not apply to the scenario.
 
     References
     ----------
@@ -232,13 +232,13 @@ def compare(
     Parameters
     ----------
     scenarios : str, Path or sequence
-        Files, or names of scenarios that come with Ettrick.
+        Files, or names of bundled scenarios.
     vary : mapping or iterable of str
         Values of each key: ``{"spares.hot": [0, 4, 16]}`` or ``["spares.hot=0,4,16"]``; all combinations are variants.
     changes : mapping or iterable of str
         Values to replace in all variants, as for `load`.
     replications : int
-        How many of each variant [-], at least 2.
+        Number of replications of each variant [-], at least 2.
     processes, most_events : int, float
         As for `simulate`.
 
@@ -288,13 +288,13 @@ def sweep(
     Parameters
     ----------
     study : str or Path
-        A file, or the name of a study that comes with Ettrick.
+        A file, or the name of a bundled study.
     changes : mapping or iterable of str
         Values to replace in the study, as for `load`.
     replications : int, optional
-        How many of each point [-]; if not given, what the study says.
+        Number of replications of each point [-]. [default: as in the study]
     out : str or Path, optional
-        Folder in which everything is kept; the same call again simulates only what is missing there.
+        Folder for all results; the same call again simulates only what is missing there.
     processes, most_events : int, float
         As for `simulate`.
 
@@ -306,7 +306,7 @@ def sweep(
     Raises
     ------
     ValueError
-        With one line for each mistake of the study, or if the folder contains other results.
+        With one line for each mistake in the study, or if the folder contains other results.
     """
     from ettrick import sim
     from ettrick.analysis.page.chapters.answers import sentences_of
@@ -357,18 +357,18 @@ def fit(
     inventory : str or Path
         CSV of all nodes: ``node, gpus, rack, in_service, out_of_service``.
     nodes : int, optional
-        How many nodes there are [-], where there is no inventory.
+        Number of nodes [-], if there is no inventory.
     timezone : sequence of str
-        Of local times, as ``America/Chicago``; of one file, ``FILE=ZONE``.
+        Time zone of local times, such as ``America/Chicago``; for one file, ``FILE=ZONE``.
     kinds : mapping, optional
-        What a file is, by file, where it is not recognised.
+        Kind of each file that is not recognised, by file.
     name : str
         Name of the cluster.
 
     Returns
     -------
     Results of FitDocument
-        A row for each cause: outages per 1000 node-days up and the 95 % interval. `Results.save` writes
+        A row for each cause: outages per 1000 node-days in service, with the 95 % interval. `Results.save` writes
         ``failures.yaml`` and ``scenario.yaml``.
 
     Raises
@@ -397,9 +397,9 @@ def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
     Parameters
     ----------
     results : Results, str or Path
-        What a function returned, or a folder that `Results.save` or a command with ``--out`` wrote.
+        The result of a function, or a folder that `Results.save` or a command with ``--out`` wrote.
     path : str or Path
-        The report; ends in ``.html``, ``.md`` or ``.pptx``.
+        Path of the report; it ends in ``.html``, ``.md`` or ``.pptx``.
 
     Returns
     -------
@@ -409,7 +409,7 @@ def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
     Raises
     ------
     ValueError
-        If the folder holds no results, or the ending is none of these.
+        If the folder contains no results, or the path ends otherwise.
     OSError
         If the file cannot be written.
     """
@@ -474,16 +474,16 @@ class Results(Generic[DocumentT]):
         return render(self.document)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document as plain Python data, as JSON would give it back."""
+        """Return the document as plain Python data, as parsed from its JSON."""
         content: dict[str, Any] = json.loads(self.to_json())
         return content
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return the results as a long table: lists of one length by column.
+        """Return the results as a long table: a list for each column, all of one length.
 
-        A column says which ``job``, ``variant``, axis or ``cause`` a row is of, then ``metric``; axes with an order are
-        numbers in SI units. Units are those of :doc:`/reference/metrics`: times [s], shares [-]; ``None`` where the
-        data do not support a number.
+        The first columns name the ``job``, ``variant``, axis value or ``cause`` of a row, then comes ``metric``. Values
+        of numeric axes are in SI units. Units are those of :doc:`/reference/metrics`: times [s], shares [-]; ``None``
+        means that the data do not support a number.
         """
         rows = list(_ROWS[self.kind](self.document))
         return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
@@ -511,11 +511,11 @@ class Results(Generic[DocumentT]):
         Raises
         ------
         FileExistsError
-            If there is something in the folder, unless it may be overwritten.
+            If the folder is not empty and `overwrite` is false.
         """
         target = Path(folder)
         if target.exists() and not overwrite and any(target.iterdir()):
-            raise FileExistsError(f"{target}: is not empty; choose another folder, or overwrite=True")
+            raise FileExistsError(f"{target}: is not empty; choose another folder, or pass overwrite=True")
         self._write(target)
         return target
 
@@ -524,12 +524,12 @@ class Results(Generic[DocumentT]):
         return {name: picture.title for name, picture in self._report.pictures.items()}
 
     def plot(self, name: str | None = None) -> Plot:
-        """Return a picture of the report by name; without one, the first.
+        """Return a picture of the report by name; the first picture by default.
 
         Raises
         ------
         ValueError
-            If there is no such picture; with the nearest name.
+            If there is no such picture; the message lists the names.
         """
         from ettrick.analysis.page import charts
         from ettrick.sim.yamlfile import suggest

@@ -605,15 +605,15 @@ _API_HEAD = """\
 <!-- Written by docs/_generate.py from the docstrings of analysis/api.py. Change them there, then run `make docs`. -->
 
 The commands as functions with typed results: `import ettrick`. [What if, from
-Python](../tutorial/what-if-from-python.md) goes through it. A mistake in what is given raises a `ValueError`, whose
-text is one line for each mistake, as of the command.
+Python](../tutorial/what-if-from-python.md) shows them in use. Invalid arguments raise a `ValueError` whose text has one
+line for each mistake, as the command prints it.
 
 **Stability.** Ettrick follows [semantic versioning](https://semver.org/). The names on this page, their
 parameters with their order and defaults, the columns of tables, and the keys of [documents](json.md) change
-incompatibly with a major version only, and before 1.0 with a minor one; the changelog names each change, and what is to
-go warns for one minor version before. Parameters with a default, columns, keys and pictures may be added at any time.
-All other modules are internal. The numbers of a scenario are no part of this: the changelog lists those that moved
-under *Numbers*.
+incompatibly only with a major version, and before 1.0 with a minor version. The changelog lists each change, and a name
+that will be removed gives a warning for one minor version first. Parameters with a default, columns, keys and pictures
+may be added at any time. All other modules are internal. This promise does not cover the numbers of a scenario: the
+changelog lists numbers that changed under *Numbers*.
 """
 
 

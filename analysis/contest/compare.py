@@ -52,9 +52,7 @@ HEADLINES: Mapping[Equal, str] = MappingProxyType(
 
 TITLES: Mapping[Equal, str] = MappingProxyType({"gpus": "GPUs", "power": "power", "cost": "cost"})
 
-AS_GIVEN = (
-    "no cluster was made larger or smaller: how often failures strike, and what they cost, is that of the sizes given"
-)
+AS_GIVEN = "no cluster was rescaled: failure frequency and the cost of a failure are those of the sizes given"
 
 _TEXTS = ("name", "description", "assumptions", "cluster.name")
 """Keys that no result depends on."""

@@ -189,7 +189,7 @@ def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
         notes.append("all GPUs are taken to be those of the pool of hosts on which the job starts")
     if search.own is not None and not is_own_found:
         notes.append(f"the scenario's own layout is not among those looked at: {_why_not(search, search.own)}")
-    notes.append("rows shown sit in the empty cluster; others get all that their NICs can: far ranks are upper bounds")
+    notes.append("only the rows shown are placed in the empty cluster; other layouts are ranked at full NIC bandwidth")
     return notes
 
 

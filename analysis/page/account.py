@@ -96,8 +96,8 @@ def basis(focus: ReplayedScenario) -> str:
     """Return what the numbers of a section are means of, as a line of small print."""
     count = focus.document.replications
     if focus.stored_document is not None or count == focus.wanted:
-        return f"Of {focus.name}: means over all {number_of(count, 'replication')}."
-    return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, simulated again."
+        return f"For {focus.name}: means over all {number_of(count, 'replication')}."
+    return f"For {focus.name}: means over the first {count} of {focus.wanted} replications, simulated again."
 
 
 def currency_of(report_data: ReportData) -> str:

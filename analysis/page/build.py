@@ -396,7 +396,7 @@ def _described(section: Section, report_data: ReportData) -> Section:
     focus = report_data.focus if report_data.kind in ("sweep", "optimize", "sensitivity") else None
     if focus is None or section.key not in _OF_ONE or any(focus.name in plain(text) for text in section.text):
         return section
-    return replace(section, text=(f"Of {focus.name}.", *section.text))
+    return replace(section, text=(f"For {focus.name}.", *section.text))
 
 
 def _title(report_data: ReportData) -> str:

@@ -251,8 +251,8 @@ def table_lines(kind: Equal, table: StudyTable) -> list[str]:
     listed = sizes if len(sizes) <= _MOST_SIZES else [min(sizes), max(sizes)]
     unit = _SIZES[metric][2] or table.currency
     parts = "; ".join(f"{label}: {amount_text(size)} {unit}" for size, label in listed)
-    between = "" if listed is sizes else " (the smallest and the largest)"
-    lines = [f"at equal {TITLES[kind]}: {DIVIDED[metric]}. In a mean replication{between}: {parts}"]
+    of_all = "" if listed is sizes else ", smallest and largest"
+    lines = [f"at equal {TITLES[kind]}: {DIVIDED[metric]}. Mean amount per replication{of_all}: {parts}"]
     return [*lines, AS_GIVEN] if len({size for size, _ in sizes}) > 1 else lines
 
 

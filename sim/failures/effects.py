@@ -103,19 +103,19 @@ class Crash(EffectModel):
 
 
 class Hang(EffectModel):
-    """The nodes stop, and nothing reports it: a time-out has to find out."""
+    """The nodes stop, and nothing reports it: only a time-out detects it."""
 
     use: Literal["hang"] = "hang"
     stops = True
 
 
 class Slow(EffectModel):
-    """The nodes step on more slowly, and a synchronous job with them."""
+    """The nodes keep stepping, but slowly, and slow a synchronous job down."""
 
     use: Literal["slow"] = "slow"
     saves = True
     factor: Fraction = Field(gt=0, description="Pace relative to a healthy node [-].")
-    heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
+    heals: Law | None = Field(None, description="Time after which the fault heals by itself. [default: never]")
 
     @property
     def speed(self) -> float:
@@ -133,8 +133,8 @@ class Degrade(EffectModel):
 
     use: Literal["degrade"] = "degrade"
     saves = True
-    bandwidth: Fraction = Field(gt=0, description="Bandwidth that is left [-].")
-    heals: Law | None = Field(None, description="Time after which it goes away by itself; without it, never.")
+    bandwidth: Fraction = Field(gt=0, description="Share of the bandwidth that remains [-].")
+    heals: Law | None = Field(None, description="Time after which the fault heals by itself. [default: never]")
 
     @property
     def bandwidth_left(self) -> float:
@@ -148,7 +148,7 @@ class Degrade(EffectModel):
 
 
 class Corrupt(EffectModel):
-    """The nodes compute wrongly and say nothing: every step since then is worthless once it is found."""
+    """The nodes compute wrong results silently; on detection, every step since the fault is discarded."""
 
     use: Literal["corrupt"] = "corrupt"
 
@@ -183,11 +183,13 @@ CRASH = Crash()
 class IncidentSize(Model):
     """Law of the number of nodes: exactly one of nodes, mean, share, and values."""
 
-    nodes: int | None = Field(None, ge=1, description="Always as many.")
+    nodes: int | None = Field(None, ge=1, description="Fixed number of nodes.")
     mean: float | None = Field(None, ge=1, description="Mean of a geometric law that begins at `least`.")
-    share: Fraction | None = Field(None, gt=0, description="Each node of the domain with this probability.")
+    share: Fraction | None = Field(None, gt=0, description="Probability that a node of the domain is taken down.")
     values: tuple[int, ...] | None = Field(None, min_length=1, description="Numbers of nodes that were observed.")
-    weights: tuple[float, ...] | None = Field(None, description="How often each of `values` was; without it, equally.")
+    weights: tuple[float, ...] | None = Field(
+        None, description="How often each of `values` was observed. [default: equally often]"
+    )
     least: int = Field(1, ge=1, description="Fewest nodes, with mean or share.")
 
     def _broken_rules(self) -> "BrokenRules":

@@ -54,14 +54,14 @@ class Cause(Strategy, ABC):
     planned: bool = Field(False, description="Whether its interruptions count as planned.")
     fault: Fault | None = Field(
         None,
-        description="Class of its faults: what observers see of them, and what recovery strategies answer to. "
-        "Without it: planned for what is planned; hang, slow (degrade too), corrupt or spike by the effect; else by "
-        "the part: process for a job, gpu, nic, switch for switches and the cables between them, host for all others.",
+        description="Fault class: what observers detect and recovery strategies respond to. By default planned for "
+        "planned interruptions; else by the effect: hang, slow (degrade too), corrupt or spike; else by the part: "
+        "process for a job, gpu, nic, switch for switches and the cables between them, host for all others.",
     )
     damage: Aftermath = Field(
         "process",
-        description="Effect on the hosts that stay in the job: process ends their processes, and what is in "
-        "their memory outlives that; reboot restarts them, and their memory is lost.",
+        description="Effect on the hosts that stay in the job: process ends their processes, but their memory "
+        "survives; reboot restarts them, and their memory is lost.",
     )
     events: int | None = Field(
         None, ge=0, description="Number of observed events behind the rate, for its uncertainty."
@@ -120,9 +120,9 @@ class Cause(Strategy, ABC):
 class Relapse(Model):
     """A repair may leave the fault in the node; it then strikes again."""
 
-    after: Law = Field(description="From the node's return to the next failure.")
+    after: Law = Field(description="Time from the return of the node to the next failure.")
     probability: Fraction | None = Field(
-        None, lt=1, description="That a repair leaves the fault; with tiers of repair, those decide."
+        None, lt=1, description="Probability that a repair leaves the fault; with repair tiers, these decide."
     )
 
     def _broken_rules(self) -> "BrokenRules":
@@ -133,19 +133,22 @@ class Relapse(Model):
 class NodeSource(Cause):
     """The common part of causes that strike nodes; a kind of source says which nodes."""
 
-    clock: Clock = Field("wall", description="Which time wears the part out.")
+    clock: Clock = Field(
+        "wall", description="Clock that ages the part: always, while its node is in service, or while it runs a job."
+    )
     idle_hazard: Fraction = Field(
-        1.0, description="Hazard of a node on which no process of a job runs, relative to one on which some do."
+        1.0, description="Hazard of a node that runs no job process, relative to a node that does."
     )
     defer: bool = Field(
-        False, description="Whether a failure waits for the end of a phase that failures cannot hit, or never happens."
+        False,
+        description="Whether a failure in a phase that failures cannot hit strikes after it (true) or never (false).",
     )
     interrupts: Fraction = Field(1.0, description="Probability that a fault becomes a failure.")
     effect: Effect = default("crash", description="Effect of the fault: crash, hang, slow, degrade, corrupt.")
     repair: Law | None = Field(None, description="Repair time of this cause, instead of the scenario's.")
-    tier: str = Field("", description="Tier of repair that begins, where there are tiers; without it, the first.")
+    tier: str = Field("", description="First repair tier, if the scenario has tiers. [default: the first of them]")
     relapse: Relapse | None = Field(None, description="Relapse, if a repair leaves the fault in the node.")
-    tempo: HazardModulation | None = Field(None, description="How the hazard of all units changes in time.")
+    tempo: HazardModulation | None = Field(None, description="How the hazard of all units changes over time.")
 
     def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
@@ -198,13 +201,13 @@ def _thinned(law: Law) -> str:
 
 
 class Component(NodeSource):
-    """A class of part of the topology; every part of it has its own life."""
+    """A class of part in the topology; each part has its own lifetime."""
 
     use: Literal["component"] = "component"
     part: str = Field("node", description="Class of part: gpu, node, nic, leaf, rack, pdu, ...")
     renews: Renews = Field("at_failure", description="When the next life begins.")
     frailty: Frailty | None = Field(None, description="Some nodes are worse than others, for unknown reasons.")
-    batches: tuple[UnitBatch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
+    batches: tuple[UnitBatch, ...] = Field((), description="Parts of the fleet with a different law or hazard.")
 
     def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
@@ -259,7 +262,7 @@ class Defect(NodeSource):
     exact: bool = Field(
         False, description="Whether exactly this share has it (rounded down), not each node with this probability."
     )
-    onset: Rate | None = Field(None, description="Rate at which nodes without it catch it.")
+    onset: Rate | None = Field(None, description="Rate at which nodes without the fault get it.")
 
     def _broken_rules(self) -> "BrokenRules":
         yield from super()._broken_rules()
@@ -290,19 +293,21 @@ class Defect(NodeSource):
 
 
 class Incident(NodeSource):
-    """Something that happens to a domain and takes a random part of its nodes, at once or one after another.
+    """An event that takes down a random part of the nodes of a domain, at once or one after another.
 
     With ``spread`` it is a cluster process: incidents are the parents, and each node that one takes fails by itself.
     """
 
     use: Literal["incident"] = "incident"
     part: str = Field("cluster", description="The shared part: cluster, rack, pdu, leaf, pod, ...")
-    size: IncidentSize | None = Field(None, description="How many nodes it takes; without it, all of the domain.")
+    size: IncidentSize | None = Field(
+        None, description="How many nodes it takes down. [default: all nodes of the domain]"
+    )
     spread: Law | None = Field(
-        None, description="Delay of each node, which is then a failure of its own; without it they fail as one."
+        None, description="Delay of each node, which then fails separately. [default: all fail as one failure]"
     )
     repaired: Literal["part", "nodes"] = Field(
-        "nodes", description="Whether one repair mends the shared part, or each node has its own."
+        "nodes", description="Whether each node has its own repair, or one repair fixes the shared part."
     )
 
     def _broken_rules(self) -> "BrokenRules":
@@ -350,13 +355,13 @@ class JobSource(Cause):
 
 
 class JobLevel(JobSource):
-    """A life per job, whatever its size; it runs while failures can hit the job. No node goes down."""
+    """One lifetime per job, whatever its size; it runs while failures can hit the job. No node goes down."""
 
     use: Literal["job"] = "job"
-    effect: Literal["crash", "hang"] = Field("crash", description="Whether it reports an error or stops silently.")
+    effect: Literal["crash", "hang"] = Field("crash", description="Whether the job reports an error or stops silently.")
 
     store_out: Law | None = Field(
-        None, description="How long the stores outside the nodes cannot be read afterwards; for faults of storage."
+        None, description="Time afterwards in which the stores outside the nodes cannot be read; for storage faults."
     )
 
     def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
@@ -369,13 +374,13 @@ class JobLevel(JobSource):
 
 
 class Bug(JobSource):
-    """A deterministic fault: the job fails at one point of its work, and again each time it gets there, until mended.
+    """A deterministic fault: the job fails each time it reaches one point of its work, until the program is fixed.
 
     Its lives count healthy work, not time: a job that stands still meets no new bug.
     """
 
     use: Literal["bug"] = "bug"
-    fix: Law = Field(description="From the first failure to the fixed program.")
+    fix: Law = Field(description="Time from the first failure to the fixed program.")
 
     def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
@@ -383,7 +388,7 @@ class Bug(JobSource):
 
 
 class LossSpike(JobSource):
-    """The loss spikes for no fault of the hardware; the job steps on until somebody notices and rewinds it.
+    """The loss spikes without a hardware fault; the job keeps stepping until the spike is noticed, then rewinds.
 
     Runs rewind some hundred steps and leave out the data that they met there: PaLM did so some twenty times
     (arXiv 2204.02311, section 5.1). The data that are left out cost no time.
@@ -391,7 +396,7 @@ class LossSpike(JobSource):
 
     use: Literal["loss-spike"] = "loss-spike"
     rewind: Duration = default(
-        "0 s", description="How much work before the spike is given up too, as time of healthy stepping."
+        "0 s", description="Work before the spike that is discarded too, as time of healthy stepping."
     )
 
     def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
@@ -403,13 +408,13 @@ class LossSpike(JobSource):
 
 
 class Preemption(JobSource):
-    """A job gives all its nodes back for a while; with enough notice it saves first."""
+    """A job gives up all its nodes for a while; with enough notice it saves first."""
 
     use: Literal["preemption"] = "preemption"
     notice: Duration = default(
         "0 s", description="Time between notice and stop: the job saves if a save takes no longer."
     )
-    away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
+    away: Law = Field(description="Time before the job is eligible in the queue again.")
     planned: bool = Field(True, description="Whether its interruptions count as planned.")
 
     def build(self, counts: "Mapping[str, int]", jobs: int) -> FailureSource:
@@ -426,20 +431,25 @@ _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, 
 class Bundle(Strategy):
     """Every cause of a published table; what is stated here holds for all of them that know it."""
 
-    scale: float | dict[str, float] = Field(1.0, description="Multiplies all rates, or those of the causes named.")
+    scale: float | dict[str, float] = Field(
+        1.0, description="Factor of all rates, or of the rates of the named causes."
+    )
     renews: Renews | None = Field(None, description="When the next life of a part begins.")
-    clock: Clock | None = Field(None, description="Which time wears the parts out.")
+    clock: Clock | None = Field(
+        None, description="Clock that ages the parts: always, while their node is in service, or while it runs a job."
+    )
     idle_hazard: Fraction | None = Field(
-        None, description="Hazard of a node on which no process of a job runs, relative to one on which some do."
+        None, description="Hazard of a node that runs no job process, relative to a node that does."
     )
     defer: bool | None = Field(
-        None, description="Whether failures wait for the end of a phase that failures cannot hit, or never happen."
+        None,
+        description="Whether failures in a phase that failures cannot hit strike after it (true) or never (false).",
     )
     repair: Law | None = Field(
         None, description="Repair time of these causes, instead of their own and of the scenario's repair."
     )
     keeps_repair: bool = Field(
-        False, description="Whether causes with a repair time of their own keep it where the scenario states a repair."
+        False, description="Whether causes with their own repair time keep it if the scenario states a repair."
     )
     detection: Law | None = Field(None, description="Detection time of these causes, instead of their own.")
 

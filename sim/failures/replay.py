@@ -49,15 +49,15 @@ class ReplayedLog(NamedTuple):
 
 
 class Replay(Strategy):
-    """Outages of nodes exactly as a log has them; which node a name means is said by `inventory` and `map`."""
+    """Node outages exactly as recorded in a log; `inventory` and `map` say which node a name refers to."""
 
     use: Literal["replay"] = "replay"
     file: str = Field(description="CSV file with a header, relative to this file.")
     time_unit: Literal["s", "min", "h", "d"] = Field("s", description="Unit of start and end if they are numbers.")
     origin: float | str | None = Field(
         None,
-        description="Moment of the log at which the simulation starts: a number or a date, as the log has them; by "
-        "default 0, or the first start if it has dates.",
+        description="Moment of the log at which the simulation starts: a number or a date, as in the log; by "
+        "default 0, or the first start if the log has dates.",
     )
     columns: Columns = Field(default_factory=Columns, description="Names of the columns.")
     inventory: str | None = Field(
@@ -65,16 +65,16 @@ class Replay(Strategy):
     )
     map: Literal["name", "number", "first-appearance"] = Field(
         "name",
-        description="Which name is which node, without an inventory: by the natural order of the names; names are "
-        "numbers of nodes, from 0; or as they appear.",
+        description="How names map to nodes without an inventory: name, by the natural order of the names; number, "
+        "names are node numbers from 0; first-appearance, in the order of the log.",
     )
     spread_unknown: Literal["once", "each"] = Field(
         "once",
-        description="Where the log names fewer nodes than there are, they are placed at random: once, by the seed, or "
-        "again in each replication.",
+        description="If the log names fewer nodes than the cluster has, they are placed at random: once, by the seed; "
+        "or each, again in each replication.",
     )
     detection: Law | None = Field(None, description="Detection time, instead of the scenario's.")
-    fault: Fault = Field("host", description="Class of its faults: what observers see of them.")
+    fault: Fault = Field("host", description="Fault class: what observers detect.")
 
     @property
     def by_order(self) -> bool:

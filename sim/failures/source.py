@@ -301,10 +301,10 @@ def condition(name: str) -> FailureSource:
 class MaintenanceWindow(Model):
     """Some units of a part are out of service for a time."""
 
-    start: Duration = Field(description="From the start of the simulation, warm-up included.")
-    duration: Duration = Field(gt=0, description="How long.")
+    start: Duration = Field(description="Start of the window, from the start of the simulation, warm-up included.")
+    duration: Duration = Field(gt=0, description="Length of the window.")
     first: int = Field(0, ge=0, description="First unit.")
-    units: int = Field(1, ge=1, description="How many units, one after another by number.")
+    units: int = Field(1, ge=1, description="Number of units, in consecutive order.")
 
     @property
     def end(self) -> float:
@@ -313,7 +313,7 @@ class MaintenanceWindow(Model):
 
 
 class Maintenance(Strategy):
-    """Windows in which nodes are taken out of service on purpose; jobs know beforehand and save."""
+    """Planned windows in which nodes are out of service; jobs are told in advance and save."""
 
     use: Literal["maintenance"] = "maintenance"
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
@@ -322,8 +322,8 @@ class Maintenance(Strategy):
     saves: bool = Field(True, description="Whether jobs save before they stop.")
     notice: Duration | None = Field(
         None,
-        description="Time between notice and stop: a job saves only if a save takes no longer. Without "
-        "it, there is time enough.",
+        description="Time between notice and stop: a job saves only if a save takes no longer. By "
+        "default there is always enough time.",
     )
 
     def _broken_rules(self) -> "BrokenRules":
@@ -381,33 +381,33 @@ class Maintenance(Strategy):
 
 
 class Canary(Model):
-    """A few nodes go first; too many failures of theirs and the change is taken back."""
+    """A few nodes are changed first; if too many of them fail, the change is rolled back."""
 
-    nodes: int = Field(gt=0, description="How many nodes go first.")
-    soak: Duration = Field(gt=0, description="How long they are watched before the others follow.")
+    nodes: int = Field(gt=0, description="Number of nodes that are changed first.")
+    soak: Duration = Field(gt=0, description="Observation time before the other nodes follow.")
     tolerates: int = Field(
-        0, ge=0, description="Failures of theirs meanwhile, for the causes in hazard, that are let pass."
+        0, ge=0, description="Tolerated number of failures of these nodes in that time, of the causes in hazard."
     )
 
 
 class Rollout(Strategy):
-    """Every node is out of service once, for a while, and has another hazard afterwards."""
+    """A change of every node: each is out of service once and has a different hazard afterwards."""
 
     use: Literal["rollout"] = "rollout"
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
-    start: Duration = default("0 s", description="When it begins, from the start of the simulation.")
-    nodes_per_day: float = Field(gt=0, description="How many nodes a day.")
-    batch: int = Field(1, ge=1, description="How many nodes at once.")
-    duration: Duration = Field(gt=0, description="How long a node is out of service.")
+    start: Duration = default("0 s", description="Start of the rollout, from the start of the simulation.")
+    nodes_per_day: float = Field(gt=0, description="Number of nodes changed per day.")
+    batch: int = Field(1, ge=1, description="Number of nodes changed at once.")
+    duration: Duration = Field(gt=0, description="Time that a node is out of service.")
     mode: Literal["drain", "at_interruption"] = Field(
         "drain",
         description="drain takes nodes out of running jobs, which save first; at_interruption waits until a job is "
-        "interrupted by something else, and then all its nodes that are due are changed together.",
+        "interrupted by something else, and then changes all its nodes that are due together.",
     )
     hazard: dict[str, float] = Field(
-        default_factory=dict, description="Hazard of a changed node relative to before, by cause."
+        default_factory=dict, description="Hazard of a changed node relative to an unchanged node, by cause."
     )
-    canary: Canary | None = Field(None, description="Nodes that go first.")
+    canary: Canary | None = Field(None, description="Nodes that are changed first, as a test.")
 
     def _broken_rules(self) -> "BrokenRules":
         for cause, ratio in self.hazard.items():

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Frailty(Model):
-    """Units differ for no known reason: hazard ratios from a Gamma law with mean 1."""
+    """Units differ for unknown reasons: their hazard ratios follow a Gamma law with mean 1."""
 
     shape: float = Field(
         ge=0.05, description="Shape of the Gamma law [-]; the coefficient of variation is 1/sqrt(shape)."
@@ -45,13 +45,11 @@ class Frailty(Model):
     of: Literal["node", "part"] = Field(
         "node", description="Unit that differs: nodes with all their parts, or each part."
     )
-    shared: str = Field(
-        "nodes", min_length=1, description="Sources whose frailty bears the same name meet the same bad nodes."
-    )
+    shared: str = Field("nodes", min_length=1, description="Sources with the same name here share the same bad nodes.")
 
 
 class UnitBatch(Model):
-    """Part of the fleet has another law, or another hazard."""
+    """A part of the fleet with a different law or hazard."""
 
     share: Fraction = Field(description="Share of the nodes (of the parts, where they belong to no single node).")
     law: Law | None = Field(None, description="Law of their lives, instead of the source's.")
@@ -245,7 +243,9 @@ class SeasonalFactor(Model):
     """A pattern that repeats: one factor for each equal part of a period."""
 
     period: Duration = Field(gt=0, description="Length of the pattern, for example 1 d or 7 d.")
-    factors: tuple[float, ...] = Field(min_length=1, description="Factor of each part; they average to the mean.")
+    factors: tuple[float, ...] = Field(
+        min_length=1, description="Factor of each part; a mean of 1 keeps the mean rate."
+    )
 
     def _broken_rules(self) -> "BrokenRules":
         if min(self.factors) < 0 or max(self.factors) == 0:
@@ -253,11 +253,11 @@ class SeasonalFactor(Model):
 
 
 class RandomEnvironment(Model):
-    """The rate swings for no known reason: a Gamma factor with mean 1 for each stretch of time."""
+    """The rate swings for unknown reasons: each interval of time has a Gamma factor with mean 1."""
 
-    every: Duration = Field(gt=0, description="Length of a stretch.")
+    every: Duration = Field(gt=0, description="Length of an interval.")
     cv: float = Field(gt=0, le=10, description="Coefficient of variation of the factor [-].")
-    shared: str = Field("cluster", min_length=1, description="Sources whose swings bear the same name swing together.")
+    shared: str = Field("cluster", min_length=1, description="Sources with the same name here swing together.")
 
 
 class HazardModulation(Model):

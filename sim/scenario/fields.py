@@ -359,11 +359,11 @@ Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class Profile(Model):
-    """A rate that goes up and down again and again."""
+    """A periodic pattern of factors that multiply a value."""
 
-    every: Duration = Field(gt=0, description="Time after which it starts again.")
+    every: Duration = Field(gt=0, description="Length of the pattern, which then repeats.")
     factors: tuple[Weight, ...] = Field(
-        min_length=1, max_length=10_000, description="Factors of the rate in equal parts of that time."
+        min_length=1, max_length=10_000, description="Factors for equal parts of that time."
     )
 
     def _broken_rules(self) -> BrokenRules:

@@ -206,12 +206,14 @@ _OWNED = ("capex", "years", "energy", "storage", "repair", "labour")
 
 
 class Curtailment(Model):
-    """A time in which the facility may draw less."""
+    """A period during which the facility may draw less power."""
 
-    start: Duration = Field(description="From when on, after the start.")
-    time: Duration = Field(gt=0, description="For how long.")
-    cap: Power = Field(gt=0, description="Power that the facility may draw meanwhile.")
-    every: Duration | None = Field(None, gt=0, description="After which time it comes again; without it, it does not.")
+    start: Duration = Field(description="Start of the first period, from the start of the simulation.")
+    time: Duration = Field(gt=0, description="Length of a period.")
+    cap: Power = Field(gt=0, description="Facility power limit during the period.")
+    every: Duration | None = Field(
+        None, gt=0, description="Time between the starts of two periods; omitted: only once."
+    )
 
     def _broken_rules(self) -> "BrokenRules":
         if self.every is not None and self.time >= self.every:
@@ -219,16 +221,17 @@ class Curtailment(Model):
 
 
 class Ambient(Model):
-    """Temperature around the GPUs: above some of it their clocks are lower."""
+    """Ambient temperature: above a threshold, the GPUs lower their clocks."""
 
-    temperature: float = Field(gt=-60, lt=80, description="Mean [°C].")
-    day: Profile | None = Field(None, description="Factors in the course of a day.")
-    season: Profile | None = Field(
-        None, description="Factors in the course of a year, in addition to those of the day."
+    temperature: float = Field(gt=-60, lt=80, description="Mean temperature [°C].")
+    day: Profile | None = Field(None, description="Factors over a day.")
+    season: Profile | None = Field(None, description="Factors over a year, multiplied by those of the day.")
+    above: float = Field(
+        25.0, gt=-60, lt=80, description="Temperature up to which GPUs run at full clocks [°C]; assumed."
     )
-    above: float = Field(25.0, gt=-60, lt=80, description="Up to which temperature clocks are full [°C]; assumed.")
     slope: Fraction = default(
-        "0.2 %", description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees."
+        "0.2 %",
+        description="Pace lost per degree above it; assumed: a day that is 5 to 10 degrees too hot costs 1 to 2 %.",
     )
 
     def _broken_rules(self) -> "BrokenRules":
@@ -240,37 +243,35 @@ class Ambient(Model):
 
 
 class Carbon(Model):
-    """The emission of a kWh of the grid."""
+    """Carbon emissions of a kWh from the grid."""
 
     intensity: float = Field(ge=0, le=1e5, description="Mean carbon intensity [g of CO2 for a kWh].")
-    profile: Profile | None = Field(None, description="Factors, hour by hour for example.")
+    profile: Profile | None = Field(None, description="Factors of the intensity, for example hour by hour.")
 
 
 class PowerSpec(Model):
-    """The power of the cluster and its limits; the catalog of accelerators gives what is not stated."""
+    """The power of the cluster and its limits; values that are not stated come from the catalog of accelerators."""
 
     pue: float = Field(1.2, ge=1, le=10, description="Power usage effectiveness (PUE): facility power over IT power.")
-    switch: Power = default("690 W", le=1e9, description="Power of one switch of the fabric.")
+    switch: Power = default("690 W", le=1e9, description="Power of one fabric switch.")
     storage: Power = default("0 W", le=1e12, description="Power of all storage.")
-    idle: Power | None = Field(None, description="Power of an idle node [default: that of the catalog].")
-    training: Power | None = Field(None, description="Power of a node in training [default: that of the catalog].")
-    cap: Power | None = Field(
-        None, gt=0, description="Limit of the power of the facility: clocks are lowered to stay below."
-    )
-    rack_cap: Power | None = Field(None, gt=0, description="Limit of the power of the nodes of a rack.")
-    curtail: tuple[Curtailment, ...] = Field((), description="Times in which the facility may draw less.")
+    idle: Power | None = Field(None, description="Power of an idle node. [default: from the catalog]")
+    training: Power | None = Field(None, description="Power of a node in training. [default: from the catalog]")
+    cap: Power | None = Field(None, gt=0, description="Facility power limit: clocks are lowered to stay below it.")
+    rack_cap: Power | None = Field(None, gt=0, description="Power limit of the nodes in a rack.")
+    curtail: tuple[Curtailment, ...] = Field((), description="Periods during which the facility may draw less power.")
     exponent: float | None = Field(
         None,
         gt=0,
         le=3,
-        description="Pace under a cap: the share of the range of power, idle to training, to this power; omitted: as "
-        "measured on H100.",
+        description="Pace under a cap: the share of the power range from idle to training, raised to this exponent. "
+        "[default: as measured on H100]",
     )
     ramp_per_minute: Power | None = Field(
-        None, gt=0, description="How fast the facility's power may rise or fall: jobs that start wait for it."
+        None, gt=0, description="Largest change of facility power per minute: starting jobs wait for it."
     )
-    ambient: Ambient | None = Field(None, description="Temperature around the GPUs.")
-    carbon: Carbon | None = Field(None, description="Emissions of a kWh.")
+    ambient: Ambient | None = Field(None, description="Ambient temperature.")
+    carbon: Carbon | None = Field(None, description="Carbon emissions of a kWh.")
 
     def _broken_rules(self) -> "BrokenRules":
         if self.idle is not None and self.training is not None and self.idle > self.training:
@@ -314,19 +315,23 @@ class Target(Model):
 class CostSpec(Model):
     """The cost of the cluster: rented by the GPU-hour, or owned."""
 
-    currency: str = Field("USD", min_length=1, max_length=12, description="Of all prices; only a name.")
-    gpu_hour: Money | None = Field(None, description="Rented: price of a GPU for an hour, with all that it takes.")
-    capex: Money | None = Field(None, description="Owned: price of the cluster for each of its GPUs.")
-    years: float | None = Field(None, gt=0, le=1000, description="Owned: over which the price is spread evenly.")
-    energy: Money | None = Field(None, description="Owned: price of a kWh of the facility's energy.")
-    energy_profile: Profile | None = Field(None, description="Owned: what multiplies that price, hour by hour.")
-    storage: Money | None = Field(None, description="Owned: price of all storage for a year.")
-    repair: dict[str, Money] = Field(
-        default_factory=dict, description="Owned: price of a repair by class of part: gpu, node, nic, leaf, ..."
+    currency: str = Field(
+        "USD", min_length=1, max_length=12, description="Currency of all prices: only a label, nothing is converted."
     )
-    labour: Money | None = Field(None, description="Owned: price of the work of a repair, whatever the part.")
+    gpu_hour: Money | None = Field(None, description="Rented: price of a GPU-hour, everything included.")
+    capex: Money | None = Field(None, description="Owned: price of the cluster, per GPU.")
+    years: float | None = Field(None, gt=0, le=1000, description="Owned: years over which the price is spread evenly.")
+    energy: Money | None = Field(None, description="Owned: price of a kWh of facility energy.")
+    energy_profile: Profile | None = Field(
+        None, description="Owned: factors of the energy price, for example hour by hour."
+    )
+    storage: Money | None = Field(None, description="Owned: price of all storage per year.")
+    repair: dict[str, Money] = Field(
+        default_factory=dict, description="Owned: price of a repair, by part class: gpu, node, nic, leaf, ..."
+    )
+    labour: Money | None = Field(None, description="Owned: labour cost of a repair, the same for every part.")
     allocation: Literal["requested", "gpus"] | None = Field(
-        None, description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs."
+        None, description="How several jobs share the cost: by the GPU-time that they requested, or by their GPUs."
     )
 
     def _broken_rules(self) -> "BrokenRules":

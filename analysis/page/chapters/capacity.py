@@ -122,7 +122,7 @@ def missing_nodes_section(focus: ReplayedScenario) -> Section | None:
     caption += "." if curves.daily is None else ", and binomial laws with the mean of each day."
     picture = Figure("missing-nodes", chart, alt, caption, down_at_once(down, curves, spares))
     of = "" if len(results) == focus.wanted else f" the first {len(results)} of"
-    note = f"Of {focus.name}: the time of{of} {number_of(focus.wanted, 'replication')} together, after the warm-up."
+    note = f"For {focus.name}: the time of{of} {number_of(focus.wanted, 'replication')} together, after the warm-up."
     return Section("missing-nodes", title, tuple(_on_nodes_down(down, curves, focus)), (picture,), (note,))
 
 

@@ -68,7 +68,7 @@ def section(focus: ReplayedScenario) -> Section:
         f"{topology.name} has {size}. When a part fails, all nodes that need it are gone at once: the table says how "
         "many. A part that takes no node with it, such as a spine switch, leaves less bandwidth to all others."
     )
-    note = f"Of {focus.name}."
+    note = f"For {focus.name}."
     if any(source.blast is not None for source in focus.prepared.sources):
         note += " Causes that strike several nodes at once are counted where they strike, such as in a rack."
     table = [
@@ -143,11 +143,11 @@ def step_section(focus: ReplayedScenario) -> Section | None:
     step, jobs = focus.document.step, focus.prepared.jobs
     if step.time_s is None:
         return None
-    of_first = f" Of the first job, {jobs[0].name}, of {len(jobs)}." if len(jobs) > 1 else ""
-    note = f"Of {focus.name}; a healthy step, without anything that is lost.{of_first}"
+    of_first = f" Only the first of {len(jobs)} jobs, {jobs[0].name}." if len(jobs) > 1 else ""
+    note = f"For {focus.name}: a healthy step, without any losses.{of_first}"
     rows = step_rows(step)
     if step.basis in _BASES and step.stated != "mfu":
-        rows.append(("rests on", _BASES[str(step.basis)]))
+        rows.append(("basis", _BASES[str(step.basis)]))
     if step.mfu is not None:
         rows.append(("MFU", f"{PERCENT.value(step.mfu)} of the peak of the GPUs: {step.mfu_convention}"))
     facts = grid("Known values of the step", ("number", "value"), rows, (0, 1))
@@ -225,11 +225,11 @@ _WIDTH = 100  # columns without a terminal [-]
 _GROUPS = {"data": "data and context", "expert_data": "replicas of experts", "shard": "shards of parameters"}
 
 _EXECUTION = {
-    "sequence_parallel": "sequence parallel",
+    "sequence_parallel": "sequence parallelism",
     "fused_attention": "fused attention",
-    "overlap_tensor": "tensor traffic overlapped",
-    "overlap_data": "data traffic overlapped",
-    "overlap_expert": "experts' traffic behind other microbatches",
+    "overlap_tensor": "overlap of tensor traffic",
+    "overlap_data": "overlap of data traffic",
+    "overlap_expert": "overlap of expert traffic",
 }
 
 
@@ -374,7 +374,7 @@ def _how(job: explained.PlannedJob) -> Rows:
         execution["schedule"],
         f"recompute {execution['recompute']}",
         f"sharding {execution['sharding']}{ranks}",
-        *(f"{'' if execution[name] else 'not '}{words}" for name, words in _EXECUTION.items()),
+        *(f"{'' if execution[name] else 'no '}{words}" for name, words in _EXECUTION.items()),
         *(f"{name}: {value}" for name, value in execution["options"].items()),
     ]
     batch = f"{layout.sequences:,} sequences of {layout.sequence:,} tokens, for each replica "
@@ -386,7 +386,7 @@ def _use(job: explained.ExplainedJob) -> Rows:
     rows: Rows = []
     if isinstance(job, explained.PlannedJob):
         causal, full = job.utilisation["causal"], job.utilisation["full"]
-        hfu = f"the same: recompute {job.execution['recompute']} multiplies nothing again"
+        hfu = f"the same: with recompute {job.execution['recompute']}, no matrix product is repeated"
         if causal.recomputed_flop_per_token:
             hfu = f"{percent_text(causal.hfu)} and {percent_text(full.hfu)}, with recomputation"
         mfu = f"{percent_text(causal.mfu)} with the causal half of attention, {percent_text(full.mfu)} with all of it"
@@ -437,7 +437,7 @@ def _breakdown(job: explained.PlannedJob) -> Section:
     rows.append(("total", _seconds(job.step.time_s or 0.0), percent_text(1.0), ""))
     shades.append((None, None, 0.0, None))
     scaled = f", each term x {job.step.scale:.3f}" if job.step.scale != 1 else ""
-    table = grid("", ("", "time", "share", "rests on"), rows, (0, 3), shades=shades)
+    table = grid("", ("", "time", "share", "basis"), rows, (0, 3), shades=shades)
     return Section("breakdown", f"Where the time of a step goes{scaled}", (), (table,))
 
 

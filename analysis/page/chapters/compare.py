@@ -357,6 +357,9 @@ def section(report_data: ReportData) -> Section | None:
     return replace(compared, items=items)
 
 
+_GPUS_OF_JOB = re.compile(r"jobs\.\w+\.gpus")
+
+
 def _compared(contest: _Contest) -> Section:
     """Return which variant is best and by how much, where the time went, and in which keys the variants differ."""
     document = contest.document
@@ -369,6 +372,8 @@ def _compared(contest: _Contest) -> Section:
     texts += [f"{capital(line)}." for line in (() if document.at_equal is None else document.at_equal.lines)]
     if document.differs:
         texts.append(f"{capital(listed(document.differs))} differ from variant to variant.")
+    if document.at_equal is None and any(_GPUS_OF_JOB.fullmatch(key) for key in document.also_differ):
+        texts.append("The jobs have different numbers of GPUs: add --at-equal gpus to compare tokens per GPU.")
     head, names = _column(document)
     if document.cannot_run:
         left_out = f"Left out: {number_of(len(document.cannot_run), 'variant')} that cannot run"
@@ -718,8 +723,8 @@ def bridge_section(report_data: ReportData) -> Section | None:
     texts = tuple(_on_bridge(bridge, (first, second), whole, before.wanted, count, hours, speeds))
     bars = tuple(Bar(step.name, (100 * step.gain,), (_ends(step.difference, 100),)) for step in bridge.drawn)
     chart = Bars(title, "gain in percentage points of ETTR", ("gain",), bars, GAP95)
-    steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in bridge.steps[:6])
-    alt = f"From {PERCENT.plain(bridge.before)} of {first} to {PERCENT.plain(bridge.after)} of {second}: {steps}."
+    steps = "; ".join(f"{step.name} {PERCENT.change(step.gain, _ends(step.difference))}" for step in bridge.steps[:6])
+    alt = f"From {PERCENT.plain(bridge.before)} with {first} to {PERCENT.plain(bridge.after)} with {second}: {steps}."
     caption = "ETTR is the share of the requested GPU-time that became training; a loss that falls is a gain."
     picture = Figure("bridge", chart, alt, caption, _bridge_table(bridge, first, second, hours))
     return Section("bridge", title, texts, (picture,), notes)
@@ -830,9 +835,9 @@ def title_of(
         and abs(math.log(speeds[1] / speeds[0])) > abs(math.log(bridge.after / bridge.before))
     ):
         return (
-            f"Time is not what {after} and {before} differ in most{place}: ETTR is {PERCENT.plain(bridge.after)} and "
-            f"{PERCENT.plain(bridge.before)}, but training uses {PERCENT.plain(speeds[1])} and "
-            f"{PERCENT.plain(speeds[0])} of the peak"
+            f"ETTR is not the main difference between {after} and {before}{place}: it is "
+            f"{PERCENT.plain(bridge.after)} and {PERCENT.plain(bridge.before)}, but training uses "
+            f"{PERCENT.plain(speeds[1])} and {PERCENT.plain(speeds[0])} of the peak"
         )
     if whole is not None and not whole.resolved:
         change = PERCENT.change(gain, ends)

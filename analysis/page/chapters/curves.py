@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text, number_of, verb
+from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text, name_of, number_of, verb
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import (
     ChosenAxis,
@@ -56,9 +56,10 @@ def curves_picture(
 ) -> Figure:
     """Return a metric along an axis, a curve for each of some lines; edges are places on it [SI], with names."""
     line_axes = [line_axis for line_axis in axes_of(content) if line_axis.name in lines[0].fixed]
-    shown, which = few_lines(lines, line_axes, metric.metric)
+    # Every picture of a study shows the same lines, in the same colours, and its title holds for lines left out, too.
+    shown, which = few_lines(lines, line_axes, metric.metric if len(line_axes) > 1 else content.metrics[0])
     formula = _formula(shown[0], axis, metric) if len(lines) == 1 else None
-    title = title or curves_title(shown, axis, metric)
+    title = title or curves_title(lines if len(line_axes) == 1 else shown, axis, metric)
     chart = Curves(
         title,
         axis.scale,
@@ -175,7 +176,8 @@ def few_lines(lines: Lines, line_axes: Sequence[ChosenAxis], metric: str) -> tup
             named = [line._replace(name=axis.worded(line.fixed[axis.name])) for line in shown]
             return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
     chosen = ranked[:MOST_LINES]
-    return [line for line in lines if line in chosen], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
+    which = f"Only the {MOST_LINES} best of {len(lines)} lines are shown, by {name_of(metric)}."
+    return [line for line in lines if line in chosen], which
 
 
 def _ranked(lines: Lines, metric: str) -> list[AxisSlice[CellSummary]]:

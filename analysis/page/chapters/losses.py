@@ -105,7 +105,7 @@ def faster_failures(document: RunDocument) -> Iterator[str]:
             )
 
 
-OFF = "If the step model is off as much as it usually is"
+OFF = "If the step model errs by as much as it usually does"
 
 
 def modelled(document: RunDocument) -> list[str]:
@@ -123,7 +123,7 @@ def section(focus: ReplayedScenario) -> Section | None:
     account, chart = account_of(focus), lost_time(focus)
     largest = ", ".join(f"{bar.name} {bar.values[0]:.2g} %" for bar in chart.rows[:3]) or "none"
     alt = f"Bars of the lost part of the requested GPU-time. {chart.title}. Largest losses: {largest}."
-    caption = "A bar is what one phase takes of the requested GPU-time, the largest first."
+    caption = "Each bar shows the share of the requested GPU-time that one phase takes, largest first."
     table = where_of_jobs(document, account)
     items: list[Figure | TableBlock] = [Figure("where-the-time-goes", chart, alt, caption, table), goodput(document)]
     stack = cluster_bar([GpuTime(*shares) for shares in document.cluster_shares.items()])

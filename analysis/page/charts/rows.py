@@ -98,7 +98,7 @@ def _draw_rows(
 ) -> tuple[Figure, Axes]:  # fmt: skip
     """Return a figure with bars in rows, their intervals as lines across their ends, and their labels next to them."""
     spots = [spot for bar in bars for spot in bar.spots] or [0.0]
-    before, behind = ([bar.label for bar in bars if bar.is_left is side] for side in (True, False))
+    before, behind = ([bar.label for bar in bars if bar.is_left == side] for side in (True, False))
     figure, axes = _open_rows(
         chart, names, (min(spots), max(spots)), row=row, before=before, behind=behind, note=note, key=key
     )  # fmt: skip
