@@ -133,9 +133,7 @@ class Relapse(Model):
 class NodeSource(Cause):
     """The common part of causes that strike nodes; a kind of source says which nodes."""
 
-    clock: Clock = Field(
-        "wall", description="Clock that ages the part: always, while its node is in service, or while it runs a job."
-    )
+    clock: Clock = Field("wall", description="Time that ages the part: all, in service, or busy with a job.")
     idle_hazard: Fraction = Field(
         1.0, description="Hazard of a node that runs no job process, relative to a node that does."
     )
@@ -300,9 +298,7 @@ class Incident(NodeSource):
 
     use: Literal["incident"] = "incident"
     part: str = Field("cluster", description="The shared part: cluster, rack, pdu, leaf, pod, ...")
-    size: IncidentSize | None = Field(
-        None, description="How many nodes it takes down. [default: all nodes of the domain]"
-    )
+    size: IncidentSize | None = Field(None, description="How many nodes go down. [default: all of the domain]")
     spread: Law | None = Field(
         None, description="Delay of each node, which then fails separately. [default: all fail as one failure]"
     )
@@ -431,13 +427,9 @@ _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, 
 class Bundle(Strategy):
     """Every cause of a published table; what is stated here holds for all of them that know it."""
 
-    scale: float | dict[str, float] = Field(
-        1.0, description="Factor of all rates, or of the rates of the named causes."
-    )
+    scale: float | dict[str, float] = Field(1.0, description="Factor of all rates, or of those of the named causes.")
     renews: Renews | None = Field(None, description="When the next life of a part begins.")
-    clock: Clock | None = Field(
-        None, description="Clock that ages the parts: always, while their node is in service, or while it runs a job."
-    )
+    clock: Clock | None = Field(None, description="Time that ages the parts: all, in service, or busy with a job.")
     idle_hazard: Fraction | None = Field(
         None, description="Hazard of a node that runs no job process, relative to a node that does."
     )

@@ -211,9 +211,7 @@ class Curtailment(Model):
     start: Duration = Field(description="Start of the first period, from the start of the simulation.")
     time: Duration = Field(gt=0, description="Length of a period.")
     cap: Power = Field(gt=0, description="Facility power limit during the period.")
-    every: Duration | None = Field(
-        None, gt=0, description="Time between the starts of two periods; omitted: only once."
-    )
+    every: Duration | None = Field(None, gt=0, description="Time from one start to the next. [default: only once]")
 
     def _broken_rules(self) -> "BrokenRules":
         if self.every is not None and self.time >= self.every:
@@ -226,9 +224,7 @@ class Ambient(Model):
     temperature: float = Field(gt=-60, lt=80, description="Mean temperature [°C].")
     day: Profile | None = Field(None, description="Factors over a day.")
     season: Profile | None = Field(None, description="Factors over a year, multiplied by those of the day.")
-    above: float = Field(
-        25.0, gt=-60, lt=80, description="Temperature up to which GPUs run at full clocks [°C]; assumed."
-    )
+    above: float = Field(25.0, gt=-60, lt=80, description="Temperature up to which clocks are full [°C]; assumed.")
     slope: Fraction = default(
         "0.2 %",
         description="Pace lost per degree above it; assumed: a day that is 5 to 10 degrees too hot costs 1 to 2 %.",
@@ -315,16 +311,12 @@ class Target(Model):
 class CostSpec(Model):
     """The cost of the cluster: rented by the GPU-hour, or owned."""
 
-    currency: str = Field(
-        "USD", min_length=1, max_length=12, description="Currency of all prices: only a label, nothing is converted."
-    )
+    currency: str = Field("USD", min_length=1, max_length=12, description="Currency of all prices, only a label.")
     gpu_hour: Money | None = Field(None, description="Rented: price of a GPU-hour, everything included.")
     capex: Money | None = Field(None, description="Owned: price of the cluster, per GPU.")
     years: float | None = Field(None, gt=0, le=1000, description="Owned: years over which the price is spread evenly.")
     energy: Money | None = Field(None, description="Owned: price of a kWh of facility energy.")
-    energy_profile: Profile | None = Field(
-        None, description="Owned: factors of the energy price, for example hour by hour."
-    )
+    energy_profile: Profile | None = Field(None, description="Owned: factors of that price, hour by hour.")
     storage: Money | None = Field(None, description="Owned: price of all storage per year.")
     repair: dict[str, Money] = Field(
         default_factory=dict, description="Owned: price of a repair, by part class: gpu, node, nic, leaf, ..."

@@ -238,7 +238,7 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (lambda small, _: api.report("nowhere", "x.doc"), "x.doc: must end in .html, .md or .pptx"),
         (lambda _, found: found.plot("loses"), "unknown picture 'loses'; did you mean 'losses'?"),
         (lambda _, found: found.plot().save("x.doc"), "x.doc: must end in .svg, .png, .pdf"),
-        (lambda small, found: found.save(small.parent), "is not empty; choose another folder, or overwrite=True"),
+        (lambda small, found: found.save(small.parent), "is not empty; choose another folder, or pass overwrite=True"),
     ],
 )
 def test_mistakes_are_one_line(call: Any, message: str, small: Path, found: api.Results[RunDocument]) -> None:

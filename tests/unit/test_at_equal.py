@@ -206,7 +206,7 @@ def test_the_lines_say_what_was_divided_by_what() -> None:
     content = simulated("gpus", cluster={**H100, "nodes": 32})
     worded = " ".join(content["at_equal"]["lines"])
     assert "one: 128 GPUs, 112 of them in jobs; two: 256 GPUs, 112 of them in jobs" in worded
-    assert "no cluster was made larger or smaller" in worded
+    assert "no cluster was rescaled" in worded
     text = format_comparison(content, width=400)
     assert all(line[1:] in text for line in content["at_equal"]["lines"])
     assert "tokens per GPU-day on the same failures" in text
@@ -297,9 +297,9 @@ def test_lines_of_a_study_have_the_mean_size_of_each_cell() -> None:
     unlike = table({"a": [sim.Ratio(9, 100), sim.Ratio(9, 300)], "b": [sim.Ratio(9, 50), sim.Ratio(9, 50)]})
     lines = table_lines("gpus", unlike)
     assert "x a: 200 GPU-days; x b: 50 GPU-days" in lines[0]
-    assert "no cluster was made larger" in lines[1]
+    assert "no cluster was rescaled" in lines[1]
     many = table_lines("gpus", table({str(n): [sim.Ratio(9, 100 + n)] * 2 for n in range(20)}))
-    assert "(the smallest and the largest): x 0: 100 GPU-days; x 19: 119 GPU-days" in many[0]
+    assert ", smallest and largest: x 0: 100 GPU-days; x 19: 119 GPU-days" in many[0]
     assert len(table_lines("gpus", table({"a": [sim.Ratio(9, 100)], "b": [sim.Ratio(7, 100)]}))) == 1
     assert table_lines("cost", table({"a": [sim.Ratio(7, 100)]}, "cost_per_token"))[0].endswith("x a: 7 USD")
     assert table_lines("gpus", table({"a": []})) == ["at equal GPUs: no point has a tokens_per_gpu_day"]

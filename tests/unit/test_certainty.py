@@ -282,7 +282,7 @@ def test_a_modelled_step_is_a_second_interval_of_what_goes_with_it() -> None:
         assert METRICS[name].per_step == power
     assert content.metrics["ettr"].band90 is None
     text = format_run(content, ready, width=200)
-    assert "If the step model is off as much as it usually is: tokens per day" in text
+    assert "If the step model errs by as much as it usually does: tokens per day" in text
     (line,) = (line for line in text.splitlines() if "program goodput (MFU)" in line)
     assert "no sampling error" in line, "it is not exact: the step is modelled"
 

@@ -839,3 +839,11 @@ def test_title_names_the_cluster() -> None:
     """Name, GPUs, hosts and rails stand at the top."""
     titles = [text for text in draw_parts(SMALL["two planes"]).texts if isinstance(text, Text_) and text.size > 9]
     assert [text.words for text in titles] == ["cluster", "128 GPUs in 16 hosts with 4 rails of 400 Gb/s"]
+
+
+def test_labels_of_negative_bars_have_room() -> None:
+    """At the left of a bar its label has room, whether its value is of Python or of NumPy."""
+    charted = [Bars("A", "h", ("",), (Bar("x", (value,)),)) for value in (-1.0, np.float64(-1.0))]
+    limits = [charts.draw(chart).axes[0].get_xlim() for chart in charted]
+    assert limits[0] == limits[1]
+    assert limits[0][0] < -1.0

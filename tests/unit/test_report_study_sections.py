@@ -421,14 +421,14 @@ def test_of_many_lines_those_are_shown_that_an_axis_tells_apart() -> None:
     axes = {"x": numbers(1, 2), "weak": numbers(*range(1, 11)), "strong": numbers(*range(1, 8))}
     content = sweep_of(study(axes, lambda x, weak, strong: 0.5 + 1e-6 * x + 1e-5 * weak + 0.01 * strong))
     x, weak, strong = axes_of(content)
-    kept, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
+    kept, _, words = few_lines(lines_along(content, x), [weak, strong], "ettr")
     assert [line.fixed["strong"] for line in kept] == list(strong.labels)
     assert {line.fixed["weak"] for line in kept} == {"10"}
     assert "weak 10" in words
     other = sweep_of(study({"x": numbers(1, 2), "y": numbers(*range(20))}, lambda _, y: y / 40))
-    alone, words = few_lines(lines_along(other, x), [weak], "ettr")
+    alone, titled, words = few_lines(lines_along(other, x), [weak], "ettr")
     assert [line.fixed["y"] for line in alone] == [str(number) for number in range(12, 20)]
-    assert len(alone) == MOST_LINES
+    assert (len(alone), len(titled)) == (MOST_LINES, 20)  # a title holds for lines without room, too
 
 
 def rows_of(times: dict[str, list[float | None]], draw: str = "0") -> list[dict[str, str]]:

@@ -357,7 +357,13 @@ def section(report_data: ReportData) -> Section | None:
     return replace(compared, items=items)
 
 
-_GPUS_OF_JOB = re.compile(r"jobs\.\w+\.gpus")
+def _size_lines(document: CompareDocument) -> Sequence[str]:
+    """Return at what amount variants are compared; that jobs differ in size, where they are not compared per GPU."""
+    if document.at_equal is not None:
+        return document.at_equal.lines
+    if any(re.fullmatch(r"jobs\.\w+\.gpus", key) for key in document.also_differ):
+        return ("the jobs have different numbers of GPUs: add --at-equal gpus to compare tokens per GPU",)
+    return ()
 
 
 def _compared(contest: _Contest) -> Section:
@@ -369,11 +375,9 @@ def _compared(contest: _Contest) -> Section:
     ]
     if document.unranked_because is not None:
         texts.append(f"Not ranked by goodput: {document.unranked_because}.")
-    texts += [f"{capital(line)}." for line in (() if document.at_equal is None else document.at_equal.lines)]
+    texts += [f"{capital(line)}." for line in _size_lines(document)]
     if document.differs:
         texts.append(f"{capital(listed(document.differs))} differ from variant to variant.")
-    if document.at_equal is None and any(_GPUS_OF_JOB.fullmatch(key) for key in document.also_differ):
-        texts.append("The jobs have different numbers of GPUs: add --at-equal gpus to compare tokens per GPU.")
     head, names = _column(document)
     if document.cannot_run:
         left_out = f"Left out: {number_of(len(document.cannot_run), 'variant')} that cannot run"

@@ -56,10 +56,10 @@ def curves_picture(
 ) -> Figure:
     """Return a metric along an axis, a curve for each of some lines; edges are places on it [SI], with names."""
     line_axes = [line_axis for line_axis in axes_of(content) if line_axis.name in lines[0].fixed]
-    # Every picture of a study shows the same lines, in the same colours, and its title holds for lines left out, too.
-    shown, which = few_lines(lines, line_axes, metric.metric if len(line_axes) > 1 else content.metrics[0])
+    # All pictures of a study show the same lines in the same colours, those that are best by its headline.
+    shown, titled, which = few_lines(lines, line_axes, content.metrics[0])
     formula = _formula(shown[0], axis, metric) if len(lines) == 1 else None
-    title = title or curves_title(lines if len(line_axes) == 1 else shown, axis, metric)
+    title = title or curves_title(titled, axis, metric)
     chart = Curves(
         title,
         axis.scale,
@@ -151,14 +151,14 @@ def missing_means(content: SweepDocument, metric: MetricFormat) -> str:
 MOST_LINES = 8  # lines that can be distinguished in a picture
 
 
-def few_lines(lines: Lines, line_axes: Sequence[ChosenAxis], metric: str) -> tuple[Lines, str]:
-    """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
+def few_lines(lines: Lines, line_axes: Sequence[ChosenAxis], metric: str) -> tuple[Lines, Lines, str]:
+    """Return the lines that a picture has room for, those its title is about, and which are shown; empty words for all.
 
     Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
     which moves the metric most. Else it is the best ones.
     """
     if len(lines) <= MOST_LINES:
-        return list(lines), ""
+        return lines, lines, ""
     ranked = _ranked(lines, metric)
     if len(line_axes) > 1:
         best = ranked[0].fixed
@@ -174,10 +174,10 @@ def few_lines(lines: Lines, line_axes: Sequence[ChosenAxis], metric: str) -> tup
             shown = evenly(varied, MOST_LINES)
             part = f" {len(shown)} of its {len(varied)} values are shown." if len(shown) < len(varied) else ""
             named = [line._replace(name=axis.worded(line.fixed[axis.name])) for line in shown]
-            return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
+            return named, named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
     chosen = ranked[:MOST_LINES]
     which = f"Only the {MOST_LINES} best of {len(lines)} lines are shown, by {name_of(metric)}."
-    return [line for line in lines if line in chosen], which
+    return [line for line in lines if line in chosen], lines, which
 
 
 def _ranked(lines: Lines, metric: str) -> list[AxisSlice[CellSummary]]:
