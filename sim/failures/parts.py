@@ -351,7 +351,7 @@ class JobSource(Cause):
 
 
 class JobLevel(JobSource):
-    """One lifetime per job, whatever its size; it runs while failures can hit the job. No node goes down."""
+    """A lifetime per job, whatever its size; it runs while failures can hit the job. No node goes down."""
 
     use: Literal["job"] = "job"
     effect: Literal["crash", "hang"] = Field("crash", description="Whether the job reports an error or stops silently.")

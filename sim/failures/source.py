@@ -313,7 +313,7 @@ class MaintenanceWindow(Model):
 
 
 class Maintenance(Strategy):
-    """Planned windows in which nodes are out of service; jobs are told in advance and save."""
+    """Planned windows in which nodes are out of service; jobs know their dates and save."""
 
     use: Literal["maintenance"] = "maintenance"
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
