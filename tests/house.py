@@ -45,8 +45,8 @@ def measures() -> list[Measure]:
     engine = [len(circle) for circle in module_circles(product, "sim/engine/")]
     return [
         Measure("product files", len(product), 250, 301),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 73_530),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 111_793),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 73_529),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 111_792),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 899),
         Measure("tests files", len(tests), 190, 251),
         Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 62_511),
