@@ -93,6 +93,8 @@ for command in (
 ):
     app.command()(command)
 
+app.command("design")(studies.optimize)
+
 
 @app.command()
 def trace(

@@ -52,10 +52,7 @@ def provisioned(prepared: Prepared) -> float | None:
     facility = prepared.upkeep.facility
     if facility is None:
         return None
-    full = facility_energy(
-        prepared.nodes * facility.node.training, facility.network, facility.storage, facility.pue
-    ).total
-    return min(full, prepared.upkeep.cap)
+    return min(facility.provisioned(prepared.nodes), prepared.upkeep.cap)
 
 
 def _tokens(prepared: Prepared, result: Result, index: int) -> float:

@@ -42,6 +42,8 @@ _PARTS = {
     ),
     "PrecisionSpec": ("precision", ""),
     "Optimum": ("optimize", ""),
+    "Budget": ("optimize: budget", ""),
+    "BatchBounds": ("optimize: batch", ""),
 }
 _REGISTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     (

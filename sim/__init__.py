@@ -13,6 +13,7 @@ from ettrick.sim.lazy import import_on_use
 if TYPE_CHECKING:
     from ettrick.sim.closed_form.elastic import starved_at_most
     from ettrick.sim.closed_form.limits import availability
+    from ettrick.sim.closed_form.relaxed import RelaxedJob, first_saves, relaxed_jobs
     from ettrick.sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
     from ettrick.sim.compiled.run import drop_workspaces, is_cached, why_events
@@ -88,6 +89,7 @@ import_on_use(
     {
         "closed_form.elastic": "starved_at_most",
         "closed_form.limits": "availability",
+        "closed_form.relaxed": "RelaxedJob first_saves relaxed_jobs",
         "closed_form.renewal": "ClosedForm closed_form job_shares",
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",

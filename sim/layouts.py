@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
@@ -274,19 +274,11 @@ class LayoutSearch:
 
     def _with(self, work: Workload) -> Scenario:
         """Return the scenario with another layout, modelled and not measured."""
-        execution = {
-            "microbatch": work.microbatch,
-            "schedule": work.schedule,
-            "recompute": work.modules or work.recompute,
-            "recompute_layers": work.recompute_layers or None,
-            "sharding": work.sharding,
-            "shard_ranks": work.shard_ranks or None,
-        }
         return self.scenario.with_job(
             self.index,
             gpus=self.gpus,
             parallelism=self._parallelism(work),
-            execution=self.spec.execution.model_copy(update=execution),
+            execution=self.spec.execution.model_copy(update=execution_of(work)),
             step_time=None,
             mfu=None,
             calibration=None,
@@ -295,10 +287,7 @@ class LayoutSearch:
     def _parallelism(self, work: Workload) -> Parallelism:
         """Return a layout as a scenario describes it, in the job's order of ranks."""
         order = {"order": self.spec.parallelism.order} if self.spec.parallelism is not None else {}
-        names = ("tensor", "context", "pipeline", "data", "expert")
-        sizes = {name: getattr(work, name) for name in names}
-        more = {"virtual_pipeline": work.virtual, "expert_tensor": work.expert_tensor}
-        return Parallelism.model_validate({**sizes, **order, **more})
+        return Parallelism.model_validate({**sizes_of(work), **order})
 
     def _sets_of(self, work: Workload) -> int:
         """Return how many sets of replicas can leave alone [-]: replicas that share hosts leave together."""
@@ -314,6 +303,24 @@ class LayoutSearch:
             return len({*layout_of(self._parallelism(work), self.site.gpus_per_node).stage_of_host.tolist()})
 
         return self._stages.get(_sizes(work), count)
+
+
+def execution_of(work: Workload) -> dict[str, Any]:
+    """Return what a search for layouts chooses of the execution of a job, by key."""
+    return {
+        "microbatch": work.microbatch,
+        "schedule": work.schedule,
+        "recompute": work.modules or work.recompute,
+        "recompute_layers": work.recompute_layers or None,
+        "sharding": work.sharding,
+        "shard_ranks": work.shard_ranks or None,
+    }
+
+
+def sizes_of(work: Workload) -> dict[str, int]:
+    """Return the sizes of a layout by the keys of ``parallelism``."""
+    sizes = {name: getattr(work, name) for name in ("tensor", "context", "pipeline", "data", "expert")}
+    return {**sizes, "virtual_pipeline": work.virtual, "expert_tensor": work.expert_tensor}
 
 
 def failure_sets(layout: Parallelism, gpus_per_node: int) -> int:

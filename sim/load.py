@@ -148,8 +148,11 @@ class Template:
                     holder[key] = hashlib.sha256(Path(holder[key]).read_bytes()).hexdigest()
         return data
 
-    def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True) -> Scenario:
-        """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`."""
+    def scenario(self, overrides: Iterable[str] = (), *, must_fit: bool = True, must_run: bool = True) -> Scenario:
+        """Return the scenario with some values replaced; parameters and mistakes as those of :func:`load`.
+
+        One that need not run is only read: its jobs need not fit into its cluster, which may have no size.
+        """
         document = presets.lay(self.document.copy())
         try:
             for text in choices_first(overrides):
@@ -159,7 +162,7 @@ class Template:
         except yamlfile.DocumentError as error:
             line = f"{error}{presets.hint(document, error.path)}"
             raise ScenarioError([line], is_of_files=is_of_files(error)) from None
-        return _validated(document, self.folder, must_fit=must_fit)
+        return _validated(document, self.folder, must_fit=must_fit, must_run=must_run)
 
 
 def template(path: str | Path) -> Template:
@@ -264,7 +267,7 @@ def parse(data: Table, folder: Path | None = None) -> Scenario:
     return _validated(presets.lay(document), folder or Path.cwd())
 
 
-def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True) -> Scenario:
+def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True, must_run: bool = True) -> Scenario:
     """Return the scenario, examined, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
@@ -273,6 +276,8 @@ def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True) -
         lines = complaints.complaints(Scenario, document, data, error)
         of_files = any(is_of_files(item["ctx"]["error"]) for item in error.errors() if "error" in item.get("ctx", {}))
         raise ScenarioError(_about_detection(lines, document, data), is_of_files=of_files) from None
+    if not must_run:
+        return scenario
     try:
         scenario = sized(scenario)
         unknown = _unknown_words(scenario)

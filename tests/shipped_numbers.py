@@ -92,6 +92,8 @@ def _everything() -> Iterator[tuple[str, Any]]:
     for name, command in _COMPARED.items():
         yield f"compare-{name}", _said("compare", *command, "--replications", "10", "--jobs", "1")
     for name, path in sim.shipped("scenarios/studies").items():
+        if load_study(path).study.is_listed:
+            continue  # its points follow from a search
         yield f"study-{name}", _study(path)
         yield f"sweep-{name}", _said("sweep", name, *_SMALL, "--replications", "2", "--yes")
     yield "sensitivity", _said("sensitivity", "nvl8-or-nvl72", *_SMALL, "--replications", "4", "--samples", "4")

@@ -192,6 +192,59 @@ TrialsOption = Annotated[
     ),
 ]
 
+DesignArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Study or scenario file, or name of a bundled one; a scenario needs --budget.",
+        metavar="STUDY",
+        autocompletion=complete_shipped("scenarios/studies", "scenarios"),
+    ),
+]
+
+BudgetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=AMOUNT",
+        help="Limit power, gpus or capex, for example power='100 MW'. Repeatable.",
+        show_default="that of the study",
+    ),
+]
+
+MaximizeOption = Annotated[
+    str | None,
+    typer.Option(metavar="METRIC", help="Metric to maximize.", show_default="that of the study, or tokens_per_day"),
+]
+
+MinimizeOption = Annotated[str | None, typer.Option(metavar="METRIC", help="Metric to minimize.")]
+
+SaveOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="For a scenario: write the study to this file and stop.")
+]
+
+RegretOption = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="WIDTH",
+        help="Stop when the answer is at most WIDTH from the best, for example 0.1%.",
+        show_default="the tie of the study",
+    ),
+]
+
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="Stop after S seconds, with the gap reached by then.", min=0.0, show_default=False),
+]
+
+ExplainOption = Annotated[
+    str | None,
+    typer.Option(
+        "--explain",
+        metavar="AXIS=VALUE,...",
+        help="Explain why the best design with these values is not the answer, for example recovery=torchft-hsdp.",
+    ),
+]
+
 OverwriteOption = Annotated[
     bool,
     typer.Option(

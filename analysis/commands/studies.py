@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,8 +25,10 @@ from ettrick.analysis.commands.terminal import (
     mistakes_in_lines,
     precision_of,
     refuse,
+    refuse_to_write,
     say,
     show_document,
+    write,
 )
 
 if TYPE_CHECKING:
@@ -163,6 +165,8 @@ def sweep(
     if replications is not None and precision is not None:
         refuse("--precision: use --precision or --replications, not both")
     loaded = load_study(study, set_, seed, replications=replications, precision=precision, yes=yes)
+    with mistakes_in_lines():
+        next(loaded.points())
     missing = against_metrics(loaded)
     if missing:
         refuse("\n".join(missing))
@@ -217,6 +221,8 @@ def sensitivity(
     if metric and metric not in METRICS:
         refuse(f"--metric: unknown metric '{metric}'{suggest(metric, METRICS)}")
     loaded = load_study(study, set_, seed, yes=yes)
+    with mistakes_in_lines():
+        next(loaded.points())
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         content = find(
@@ -228,31 +234,155 @@ def sensitivity(
     end(against(content))
 
 
+# Optimize, which is design too: a study, or a scenario and budgets, of which a study is made.
+
+_BUDGETS = ("power", "gpus", "capex")
+
+_RECOVERIES = ("slurm-requeue", "nvrx-in-job", "torchft-hsdp")
+"""Recoveries that a design of a scenario compares with its own: of the queue, in the job, and of single replicas."""
+
+
+def goals(budget: list[str] | None, maximize: str | None, minimize: str | None, precision: str | None) -> Iterator[str]:
+    """Yield what options replace in the section optimize of a study, or end with one line about a wrong option."""
+    from ettrick.sim.yamlfile import suggest
+
+    if maximize is not None and minimize is not None:
+        refuse("--minimize: use --maximize or --minimize, not both")
+    for text in budget or ():
+        name, _, amount = (part.strip() for part in text.partition("="))
+        if name not in _BUDGETS:
+            refuse(f"--budget {text}: unknown budget '{name}'{suggest(name, _BUDGETS)}")
+        if not amount:
+            refuse(f"--budget {text}: needs NAME=AMOUNT, for example --budget power='100 MW'")
+        yield f"optimize.budget.{name}={amount}"
+    if maximize is not None or minimize is not None:
+        yield f"optimize.maximize='{maximize or ''}'"
+        yield f"optimize.minimize='{minimize or ''}'"
+    if precision is not None:
+        yield f"optimize.precision={precision}"
+
+
+def design_of(name: str, *, has_goal: bool = True) -> dict[str, Any]:
+    """Return a study of the best cluster for a scenario, and of the best way to run it.
+
+    Size, spares and interval are derived; the layout too where the model gives the time of a step. Recoveries are that
+    of the scenario and some others. The goal is tokens a day, unless options set another one (`has_goal`).
+    """
+    from ettrick import sim
+
+    with mistakes_in_lines(name, "scenario"):
+        content: dict[str, Any] = sim.template(name).content
+    jobs = content.get("jobs") or []
+    if len(jobs) != 1 or content.get("services") or content.get("streams"):
+        refuse(f"{name}: a design needs a scenario with one job and nothing else; for others, write a study")
+    if not has_goal and "batch" not in jobs[0]:
+        refuse(f"{name}: tokens_per_day needs a batch; name another goal, for example --maximize ettr")
+    kinds = ["size", "spares", "layout", "interval"]
+    if {"step_time", "mfu"} & jobs[0].keys():
+        kinds.remove("layout")  # only the step of this one is known
+    recovery = content.get("recovery") or {}
+    own = {str(recovery["use"]): recovery} if "use" in recovery else {}
+    recoveries = own | {use: {"use": use} for use in _RECOVERIES if use not in own}
+    return {
+        "name": f"{content.get('name', 'scenario')}-design",
+        "question": "Which cluster, and which way to run it, are best within the budget?",
+        "scenario": str(Path(name).resolve()) if Path(name).is_file() else name,
+        "vary": {
+            **{kind: {"derive": kind} | ({"noun": "spares"} if kind == "spares" else {}) for kind in kinds},
+            "recovery": {"path": "recovery", "choices": recoveries},
+        },
+        "optimize": {"maximize": "tokens_per_day"},
+    }
+
+
+def load_design(
+    name: str, overrides: list[str] | None, texts: list[str], seed: int | None, *, yes: bool
+) -> LoadedStudy:
+    """Return a study whose goal some texts change; of a scenario, the study of its best cluster within budgets."""
+    import tempfile
+
+    from ettrick import sim
+
+    if sim.kind_of(name) != "scenario":
+        return load_study(name, [*(overrides or ()), *texts], seed, yes=yes)
+    if not any(text.startswith("optimize.budget.") for text in texts):
+        refuse(f"{name}: a scenario needs a budget, for example --budget gpus=30000 or --budget power='100 MW'")
+    content = design_of(name, has_goal=any(text.startswith("optimize.maximize=") for text in texts))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{content['name']}.yaml"
+        path.write_text(sim.dump(content), encoding="utf-8")
+        return load_study(str(path), [*(f"set.{text}" for text in overrides or ()), *texts], seed, yes=yes)
+
+
+def save_study(loaded: LoadedStudy, file: Path, *, overwrite: bool) -> None:
+    """Write a study that was made of a scenario; its scenario is relative to the file."""
+    import os
+
+    from ettrick import sim
+
+    refuse_to_write(file, "--save", overwrite=overwrite)
+    content = dict(loaded.document.data)
+    if Path(content["scenario"]).is_file():
+        content["scenario"] = os.path.relpath(content["scenario"], file.resolve().parent)
+    write(file, sim.dump(content).encode(), "--save")
+    say(f"{file}: a study to edit; to run it: ettrick design {file}")
+
+
+def question_of(text: str | None, loaded: LoadedStudy, *, is_listed: bool) -> dict[str, str]:
+    """Return the values that ``--explain`` asks about, or end with one line about what is wrong with it."""
+    from ettrick.analysis.optimize.reasons import UnknownDesignError, wanted_of
+
+    if text is None:
+        return {}
+    if not is_listed:
+        refuse("--explain: only applies to studies with derived axes; of others, the table has every point")
+    with in_a_line(UnknownDesignError, before="--explain: "):
+        return wanted_of(text, loaded.study.vary)
+
+
 def optimize(
-    study: options.StudyArgument, set_: options.StudySetOption = None, seed: options.SeedOption = None,
-    trials: options.TrialsOption = None, replications: options.StudyReplicationsOption = None,
+    study: options.DesignArgument, set_: options.StudySetOption = None, budget: options.BudgetOption = None,
+    maximize: options.MaximizeOption = None, minimize: options.MinimizeOption = None,
+    seed: options.SeedOption = None, trials: options.TrialsOption = None,
+    precision: options.RegretOption = None, seconds: options.SecondsOption = None,
+    explain: options.ExplainOption = None, save: options.SaveOption = None,
+    replications: options.StudyReplicationsOption = None,
     out: options.OutOption = None, overwrite: options.OverwriteOption = False, jobs: options.ProcessesOption = 0,
     executor: options.ExecutorOption = None, scheduler_address: options.AddressOption = "",
     scheduler_file: options.SchedulerFileOption = "", as_json: options.JsonOption = False,
     yes: options.YesOption = False, quiet: options.QuietOption = False,
 ) -> None:  # fmt: skip
-    """Find the best setting within the ranges of a study.
+    """Find the best setting, or the best cluster under a budget.
 
     The result is checked on failures that were not used in the search.
     """
+    from ettrick import sim
     from ettrick.analysis.optimize.optimize import optimize as find
     from ettrick.analysis.optimize.optimize import optimum_document
     from ettrick.analysis.optimize.problem import problem_of
+    from ettrick.analysis.optimize.reasons import UnknownDesignError
+    from ettrick.analysis.optimize.reasons import explain as why_not
     from ettrick.analysis.page.chapters.optimum import against, format_optimum
     from ettrick.analysis.sweep.sweep import keep
 
-    loaded = load_study(study, set_, seed, yes=yes)
+    texts = list(goals(budget, maximize, minimize, precision))
+    if save is not None and sim.kind_of(study) == "study":
+        refuse(f"--save: only applies to a scenario, and {study} is a study")
+    loaded = load_design(study, set_, texts, seed, yes=yes)
+    if save is not None:
+        save_study(loaded, save, overwrite=overwrite)
+        return
     with mistakes_in_lines():
-        problem_of(loaded)
+        is_listed = problem_of(loaded).is_listed
+    wanted = question_of(explain, loaded, is_listed=is_listed)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        result = find(place.campaign, trials=trials, replications=replications)
+        result = find(place.campaign, trials=trials, replications=replications, seconds=seconds)
         content = optimum_document(result, command=command_line())
+        if wanted and result.raced is not None:
+            with in_a_line(UnknownDesignError, before="--explain: "):
+                reason = why_not(result.bench, result.raced, wanted)
+            content = content.model_copy(update={"explained": reason})
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
     end(against(content))

@@ -134,8 +134,13 @@ _FIXES = (
 )
 """The text of a mistake, and the command that mends it or lists the valid values."""
 
-_SAID_TWICE = ((r"^(--set ([^ =]+)=.*?: )\2: ", r"\1"), (r"^(--set .*?: )[^ :]+: (?=unknown key ')", r"\1"))
-"""The path of a mistake of an option, where the option or the rule says it."""
+_SAID_TWICE = (
+    (r"^--set optimize\.budget\.(\w+)=(.*?): optimize\.budget\.\1: ", r"--budget \1=\2: "),
+    (r"^--set optimize\.(precision|maximize|minimize)=(.*?): optimize\.\1: ", r"--\1 \2: "),
+    (r"^(--set ([^ =]+)=.*?: )\2: ", r"\1"),
+    (r"^(--set .*?: )[^ :]+: (?=unknown key ')", r"\1"),
+)
+"""The path of a mistake of an option, where the option or the rule says it; and options that set a value."""
 
 
 def complain_with_help(lines: Sequence[str]) -> None:
@@ -272,7 +277,7 @@ _WORDS = (
 
 COMMAND_GROUPS = {
     "Run and compare": ("run", "compare", "explore", "trace", "report", "plot"),
-    "Study many settings": ("sweep", "merge", "sensitivity", "optimize"),
+    "Study many settings": ("sweep", "merge", "sensitivity", "optimize", "design"),
     "Learn from logs": ("fit", "track"),
     "Describe a cluster and its jobs": ("init", "topology", "explain", "layouts", "kernels"),
     "Check and look up": ("check", "validate", "formula", "schema", "list"),
@@ -281,13 +286,14 @@ COMMAND_GROUPS = {
 
 _OPTION_GROUPS = {
     "Options": (),
-    "Input": ("set_", "vary", "split", "seed", "skip_bad_rows", "measured"),
+    "Input": ("set_", "budget", "maximize", "minimize", "vary", "split", "seed", "skip_bad_rows", "measured"),
     "Simulation": (
-        "replications", "precision", "metric", "band", "method", "samples", "trials", "engine", "jobs", "executor",
-        "scheduler_address", "scheduler_file", "shard", "yes",
+        "replications", "precision", "metric", "band", "method", "samples", "trials", "seconds", "engine", "jobs",
+        "executor", "scheduler_address", "scheduler_file", "shard", "yes",
     ),
     "Output": (
-        "at_equal", "worth", "full", "out", "as_json", "node_log", "tables", "csv", "overwrite", "quiet", "help",
+        "at_equal", "worth", "explain", "save", "full", "out", "as_json", "node_log", "tables", "csv", "overwrite",
+        "quiet", "help",
     ),
 }  # fmt: skip
 """The options of a command that has many, in the groups of its help; the others stand first."""

@@ -97,9 +97,18 @@ class Evaluator:
         self._checked = False
         self._number = 0
 
-    def evaluate(self, choices: Sequence[Sequence[AxisPosition]]) -> list[Trial]:
-        """Return a trial for each combination, in order; those without one are simulated together."""
-        evaluated = {_key(trial.chosen): trial for trial in self.trials}
+    def evaluate(self, choices: Sequence[Sequence[AxisPosition]], replications: int | None = None) -> list[Trial]:
+        """Return a trial for each combination, in order; those without one are simulated together.
+
+        Parameters
+        ----------
+        replications
+            Of each: a trial with fewer is simulated further, and takes the place of the former. Omitted: those of all.
+        """
+        count = replications or self.replications
+        evaluated = {
+            _key(trial.chosen): trial for trial in self.trials if trial.trouble or _replications(trial) >= count
+        }
         new: dict[object, tuple[Sequence[AxisPosition], list[Point]]] = {}
         for chosen in choices:
             key = _key(chosen)
@@ -108,14 +117,15 @@ class Evaluator:
         points = [point for _, trial_points in new.values() for point in trial_points]
         if points and not self._checked:
             # A metric that is misspelt is refused after one point, not after the first batch.
-            self.campaign.simulate(points[:1], self.replications)
-            self._check(points.pop(0))
+            self.campaign.simulate(points[:1], count)
+            self._check(points.pop(0), count)
         if points:
-            self.campaign.simulate(points, self.replications)
+            self.campaign.simulate(points, count)
+        numbers = {_key(trial.chosen): trial.number for trial in self.trials}
         for key, (chosen, trial_points) in new.items():
-            trial = self._trial(chosen, trial_points)
+            trial = self._trial(chosen, trial_points, numbers.setdefault(key, len(numbers)), count)
             evaluated[key] = trial
-            self.trials.append(trial)
+            self.trials[trial.number : trial.number + 1] = [trial]
         return [evaluated[_key(chosen)] for chosen in choices]
 
     def labels(self, chosen: Sequence[AxisPosition]) -> dict[str, str]:
@@ -139,6 +149,8 @@ class Evaluator:
         if self.problem.over_draws:
             return predictive_difference(first, second, aim.name, confidence)
         ours, theirs = first.stated.metrics.get(aim.name, ()), second.stated.metrics.get(aim.name, ())
+        count = min(len(ours), len(theirs))  # one that was left behind in a race has fewer replications
+        ours, theirs = ours[:count], theirs[:count]
         exact = aim.name in first.stated.exact & second.stated.exact
         return difference(ours, theirs, metric=aim.name, confidence=confidence, is_exact=exact)
 
@@ -157,27 +169,27 @@ class Evaluator:
         self._number += len(draws)
         return [Point(first + draw, cell, draw, self.problem.values(chosen, draw)) for draw in draws]
 
-    def _check(self, point: Point) -> None:
+    def _check(self, point: Point, count: int) -> None:
         """Refuse metrics that the scenario does not have, as soon as there is a point that can run."""
         if self._checked:
             return
-        seen = self.campaign.outcome(point, self.replications)
+        seen = self.campaign.outcome(point, count)
         if not seen.trouble:
             check_metrics(self.problem, list(seen.metrics))
             self._checked = True
 
-    def _trial(self, chosen: Sequence[AxisPosition], points: Sequence[Point]) -> Trial:
-        """Return what came of the points of a combination."""
+    def _trial(self, chosen: Sequence[AxisPosition], points: Sequence[Point], number: int, count: int) -> Trial:
+        """Return what came of so many replications of the points of a combination."""
         problem = self.problem
-        self._check(points[0])
-        stated, *drawn = (self.campaign.outcome(point, self.replications, problem.metrics) for point in points)
+        self._check(points[0], count)
+        stated, *drawn = (self.campaign.outcome(point, count, problem.metrics) for point in points)
         cell = Cell(stated, tuple(drawn))
         aims = tuple(self._aim(aim, chosen, cell) for aim in problem.aims)
         bounded = tuple(self._estimate(cell, condition.metric) for condition in problem.conditions)
         pairs = list(zip(problem.conditions, bounded, strict=True))
         runs = not any(outcome.trouble for outcome in (stated, *drawn))
         return Trial(
-            len(self.trials),
+            number,
             tuple(chosen),
             cell,
             aims,
@@ -197,6 +209,11 @@ class Evaluator:
 
     def _estimate(self, cell: Cell, metric: str) -> MeanEstimate:
         return estimate(cell, metric, over_draws=self.problem.over_draws)
+
+
+def _replications(trial: Trial) -> int:
+    """Return how many replications a trial has [-]."""
+    return trial.cell.stated.replications
 
 
 def _key(chosen: Sequence[AxisPosition]) -> object:

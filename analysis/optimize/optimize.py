@@ -13,6 +13,7 @@ from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import PROBABILITIES, is_share
 from ettrick.analysis.optimize.evaluate import Evaluator, close, doubt_of_cell, front_of, rank_trials
 from ettrick.analysis.optimize.problem import NumericRange, draws_of, problem_of
+from ettrick.analysis.optimize.race import race
 from ettrick.analysis.optimize.search import (
     ALL,
     COARSE,
@@ -23,6 +24,7 @@ from ettrick.analysis.optimize.search import (
     simulate_all,
     walk_to_edge,
 )
+from ettrick.analysis.optimize.statement import Statement
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.results.studies import (
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
     from ettrick.analysis.optimize.problem import Problem
+    from ettrick.analysis.optimize.race import Raced
     from ettrick.analysis.optimize.search import Edge
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.load import LoadedStudy
@@ -62,8 +65,8 @@ if TYPE_CHECKING:
 # The answer on failures that had no part in finding it.
 
 
-def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> ConfirmationSummary:
-    """Return what some combinations come to with another seed, and draws, beside the scenario as it is.
+def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> tuple[ConfirmationSummary, Trial]:
+    """Return what some combinations come to with another seed, and draws, beside the scenario as it is; and the first.
 
     The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
     nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
@@ -71,7 +74,7 @@ def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> Co
 
     Returns
     -------
-    ConfirmationSummary
+    ConfirmationSummary, Trial
         ``confirmed`` is ``True`` if conditions surely hold, and the first combination is surely better than the
         scenario as it is unless that misses a condition; ``False`` where a condition surely fails, or the scenario as
         it is is surely better; ``None`` where this is not resolved.
@@ -88,7 +91,7 @@ def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> Co
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Evaluator(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
     *trials, start = fresh.evaluate([*(trial.chosen for trial in answers), ()])
-    return ConfirmationSummary(
+    summary = ConfirmationSummary(
         seed=seed,
         replications=max(trial.cell.stated.replications for trial in trials),
         confirmed=_is_confirmed(trials[0], start, fresh.gain(trials[0], start, problem.aims[0])),
@@ -102,6 +105,7 @@ def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> Co
         ],
         as_it_is=TrialSummary(**_trial(start, fresh) | {"values": _as_it_is(bench)}),
     )
+    return summary, trials[0]
 
 
 def _is_confirmed(answer: Trial, start: Trial, gain: DifferenceSummary | None) -> bool | None:
@@ -130,7 +134,13 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
     study = problem.loaded.study
     ranking = result.ranking
     answers = [member.trial for member in result.front] or list(ranking.order[:1])
-    return OptimizeDocument(
+    trials = _in_order(bench)
+    statement = None if result.raced is None else Statement(bench, result.raced, trials, result.fresh)
+
+    def summary(trial: Trial) -> TrialSummary:
+        return TrialSummary(**_trial(trial, bench), **({} if statement is None else statement.of_trial(trial)))
+
+    document = OptimizeDocument(
         format=FORMAT,
         study=study.name,
         question=study.question,
@@ -142,19 +152,17 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
         draws=len(problem.draws) - 1,
         aims=list(problem.aims),
         conditions=[condition.text for condition in problem.conditions],
-        axes={name: _axis(name, bench) for name in problem.domains},
+        axes={name: _axis(name, bench, result.raced) for name in problem.domains},
         combinations=problem.size,
-        answer=TrialSummary(**_trial(answers[0], bench)) if answers else None,
-        neighbours=_neighbours(answers[0], bench) if answers else [],
+        answer=summary(answers[0]) if answers else None,
+        neighbours=_neighbours(answers[0], bench) if answers and result.raced is None else [],
         settings=_settings(answers[0]) if answers else [],
-        runner_up=TrialSummary(**_trial(ranking.order[1], bench))
-        if len(ranking.order) > 1 and not result.front
-        else None,
+        runner_up=summary(ranking.order[1]) if len(ranking.order) > 1 and not result.front else None,
         as_good=_as_good(result),
         top=result.top,
         edge=None if result.edge is None else _edge(result.edge, bench),
         front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in result.front],
-        trials=[TrialSummary(**_trial(trial, bench)) for trial in _in_order(bench)],
+        trials=[summary(trial) for trial in trials],
         confirmation=result.confirmation,
         closed_form=result.formula,
         closed_form_left_out=_without_formula(bench),
@@ -162,6 +170,7 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
         warnings=_warnings(answers, bench),
         provenance=provenance(command, scenario_sha256=problem.loaded.digest),
     )
+    return document if statement is None else document.model_copy(update=statement.fields())
 
 
 def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:
@@ -184,11 +193,15 @@ def _warnings(answers: Sequence[Trial], bench: Evaluator) -> list[str]:
     return list(dict.fromkeys([*about_spares, *(line for trial in answers for line in trial.cell.stated.warnings)]))
 
 
-def _axis(name: str, bench: Evaluator) -> OptimizeAxis:
+def _axis(name: str, bench: Evaluator, raced: Raced | None) -> OptimizeAxis:
     """Return where an axis was looked at."""
     domain = bench.problem.domains[name]
     axis = bench.problem.loaded.study.vary[name]
     title = axis.title or name
+    if raced is not None:
+        column = raced.listing.names.index(name)
+        labels = dict.fromkeys(candidate[column].label for candidate in raced.listing.candidates)
+        return OptimizeAxis(title=title, noun=axis.noun, values=list(labels))
     if not isinstance(domain, NumericRange):
         return OptimizeAxis(title=title, noun=axis.noun, values=[value.label for value in domain.values])
     ends = [value.label for value in domain.spread(2)]
@@ -271,7 +284,7 @@ def _as_it_is(bench: Evaluator) -> dict[str, str]:
     labels: dict[str, str] = {}
     for name in problem.domains:
         axis = problem.loaded.study.vary[name]
-        if not isinstance(axis.choices, dict) or axis.path or axis.paths:
+        if axis.derive is None and (not isinstance(axis.choices, dict) or axis.path or axis.paths):
             value = _value_at(content, axis.targets(name)[0].split("."))
             labels |= {} if value is None else {name: label_of(value)}
     return labels
@@ -315,6 +328,10 @@ class OptimizationResult:
         Where an axis is to be as low or high as conditions allow, up to where they hold.
     confirmation
         On fresh failures; ``None`` if nothing keeps the conditions.
+    raced
+        The search over listed candidates; ``None`` for other methods.
+    fresh
+        The answer on fresh failures.
     """
 
     bench: Evaluator
@@ -325,9 +342,13 @@ class OptimizationResult:
     edge: Edge | None
     confirmation: ConfirmationSummary | None
     formula: FormulaSummary | None
+    raced: Raced | None = None
+    fresh: Trial | None = None
 
 
-def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> OptimizationResult:
+def optimize(
+    campaign: Campaign, *, trials: int | None = None, replications: int | None = None, seconds: float | None = None
+) -> OptimizationResult:
     """Return what a study asks to be optimised, found and confirmed; what the journal has is not simulated again.
 
     Parameters
@@ -335,7 +356,10 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     trials
         Combinations that are evaluated where a search is needed; ``None`` as the study says.
     replications
-        Of each combination; ``None`` as the study says.
+        Of each combination; ``None`` as the study says, or as many as the race of listed candidates needs.
+    seconds
+        After which the search ends with what it knows, and so with another answer on a slower machine; ``None`` for no
+        limit.
 
     Raises
     ------
@@ -349,17 +373,18 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     most = trials or problem.spec.trials
     count = counted(campaign.progress, _expected_tasks(problem, most, replications))
     bench = Evaluator(problem, dataclasses.replace(campaign, progress=count), replications)
-    method, top, edge = _look(bench, most)
-    ranking = rank_trials(bench)
+    raced = race(bench, most, seconds) if problem.is_listed else None
+    method, top, edge = ("bounds", None, None) if raced is not None else _look(bench, most)
+    ranking = rank_trials(bench) if raced is None else raced.ranking
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
     if edge is not None and edge.answer is not None:
         # What keeps the conditions from somewhere on first, before what keeps them by chance.
         order = tuple(sorted(ranking.order, key=lambda trial: trial in edge.islands))
         ranking = ranking._replace(order=order, as_good=order[:1])
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
-    confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
+    confirmation, fresh = confirm(bench, looked_at, problem.spec.confirm) if looked_at else (None, None)
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
-    return OptimizationResult(bench, method, ranking, front, top, edge, confirmation, formula)
+    return OptimizationResult(bench, method, ranking, front, top, edge, confirmation, formula, raced, fresh)
 
 
 def _is_small(problem: Problem) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ettrick.analysis.study.amounts import AxisPosition
-    from ettrick.analysis.study.axis import Axis, Range
+    from ettrick.analysis.study.axis import Axis, Derivation, Range
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.study.model import Condition, Optimum
 
@@ -157,7 +157,20 @@ class NumericRange:
         return high - low
 
 
-Domain = NumericRange | Options
+@dataclass(frozen=True)
+class Derived:
+    """Values that follow from the other choices and the budget: see `ettrick.analysis.optimize.derive`."""
+
+    kind: Derivation
+    size: None = None
+    values: tuple[AxisPosition, ...] = ()
+
+    def beside(self, value: AxisPosition) -> list[AxisPosition]:  # noqa: ARG002  (as of other domains)
+        """Return no values: those beside one depend on the whole combination."""
+        return []
+
+
+Domain = NumericRange | Options | Derived
 
 
 def domain_of(name: str, axis: Axis) -> Domain:
@@ -166,6 +179,8 @@ def domain_of(name: str, axis: Axis) -> Domain:
     A range without a step stands for everything between its ends, or all whole numbers; its number of points is for
     sweeps. With a step, and for choices that are numbers, just these are evaluated.
     """
+    if axis.derive is not None:
+        return Derived(axis.derive)
     if axis.range is not None:
         line = NumericRange(name, axis)
         steps = axis.range.step != ""
@@ -230,6 +245,11 @@ class Problem:
                 return None
             size *= domain.size
         return size
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its candidates are those of `ettrick.analysis.optimize.derive.listed_of`: not all combinations."""
+        return self.loaded.study.is_listed
 
     @property
     def line(self) -> NumericRange | None:

@@ -113,7 +113,7 @@ def _chosen(trial: Any, bench: Evaluator) -> tuple[AxisPosition, ...]:
     chosen = []
     for name, domain in bench.problem.domains.items():
         if not isinstance(domain, NumericRange):
-            chosen.append(domain.values[trial.suggest_categorical(name, range(domain.size))])
+            chosen.append(domain.values[trial.suggest_categorical(name, range(len(domain.values)))])
         elif domain.steps:
             chosen.append(domain.steps[trial.suggest_int(name, 0, len(domain.steps) - 1)])
         elif domain.is_whole:

@@ -332,6 +332,9 @@ class ReportData:
     def common_settings(self) -> list[str]:
         """The settings of a study at every point, and the central values of what is unknown."""
         study = self.study
+        if study is not None and study.study.is_listed:  # it has no points of a design
+            central = [axis.at(name, 0.5) for name, axis in study.study.vary.items() if axis.is_uncertain]
+            return [*study.common, *Point(0, 0, 0, tuple(central)).overrides]
         point = None if study is None else next(iter(study.points()), None)
         if study is None or point is None:
             return []

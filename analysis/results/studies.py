@@ -1,7 +1,7 @@
 """Documents of sweeps, sensitivities and optimisations; see `ettrick.analysis.results.models`."""
 
 # Annotations are not postponed: pydantic would compile each at the start, a fifth of what these models cost.
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -323,6 +323,10 @@ class NeighbourSummary(Part):
     to: str = Field(description="Its value.")
     status: str = Field(description="`evaluated`, `misses a condition` or `cannot run`.")
     reason: str = Field("", description="Why it cannot run.")
+    difference: AimResult | None = Field(
+        None, description="How much better than the answer it is in the first aim, on the same failures; negative for "
+        "worse. Null without a mean, and in former documents."
+    )  # fmt: skip
 
 
 class TrialSummary(Part):
@@ -335,6 +339,8 @@ class TrialSummary(Part):
     met: bool | None = Field(description="Whether all conditions are met.")
     closed_form: Number = Field(description="ETTR by a formula.")
     trouble: str = Field(description="Why it has no results.")
+    bound: Number = Field(None, description="No failures can make the first aim better than this; null where unknown.")
+    used: dict[str, Number] = Field({}, description="By budget, in SI units: the share that it takes.")
 
     @property
     def metrics(self) -> dict[str, MetricSummary]:
@@ -424,13 +430,125 @@ class FormulaLeftOut(Part):
     reason: str = Field(description="Why it does not to the first.")
 
 
+class TiedSetting(Part):
+    """A combination that is equal to the answer."""
+
+    values: Labels = Field(description="By axis.")
+    kind: Literal["statistical", "model"] = Field(
+        description="`statistical`: the replications show no difference above the tie; `model`: the difference is less "
+        "than the error of the step model."
+    )
+    difference: AimResult | None = Field(None, description="How much better than the answer it is; negative for worse.")
+
+
+class RegretSummary(Part):
+    """The distance by which the best combination of the space can be above the answer."""
+
+    value: Number = Field(description="In the units of the first aim.")
+    relative: Number = Field(description="As a part of the answer [-].")
+    source: Literal["bound", "race"] = Field(
+        description="`bound`: limited by a combination that was not simulated; `race`: by one that was."
+    )
+    confidence: Real = Field(0.95, description="Probability with which it holds.")
+
+
+class GapStep(Part):
+    """The answer and its gap at one moment of the search."""
+
+    simulated: Count = Field(description="Combinations that were simulated.")
+    replications: Count = Field(description="Of each survivor.")
+    answer: Number = Field(description="First aim of the answer at that moment.")
+    gap: Number = Field(description="How much better the best can be, in the units of the aim.")
+
+
+class SearchFunnel(Part):
+    """The numbers of combinations that each step of the search leaves out, and that stay."""
+
+    listed: Count = Field(description="All combinations of the space.")
+    infeasible: Count = Field(description="Those that cannot run or exceed a budget.")
+    dominated: Count = Field(description="Those that another combination beats with the same failures.")
+    below_bound: Count = Field(description="Those whose bound is below the answer.")
+    simulated: Count = Field(description="Those that were simulated.")
+    tied: Count = Field(description="Those that are equal to the answer, without it.")
+
+
+class InfeasibleGroup(Part):
+    """Combinations with one value of an axis that cannot run for one reason."""
+
+    kind: str = Field(description="`budget`, `fabric`, `spares`, `units`, `divides`, `memory`, `strategy` or `check`.")
+    axis: str = Field(description="The axis; empty for all combinations.")
+    value: str = Field(description="Its value.")
+    count: Count = Field(description="How many combinations.")
+    first: str = Field(description="The first complaint.")
+
+
+class BoundAudit(Part):
+    """Combinations below the bound that were simulated to check it."""
+
+    candidates: Count = Field(description="How many were simulated.")
+    violations: Count = Field(description="How many were above their bound.")
+    at_most: Number = Field(description="Share that can be above, with 95 % confidence [-].")
+
+
+class BoundPoint(Part):
+    """The highest bound of all combinations that take the same part of a budget."""
+
+    values: Labels = Field(description="By named axis, those that the curve is about.")
+    used: Number = Field(description="The part that they take, in SI units.")
+    bound: Number = Field(description="Best bound of the first aim.")
+
+
+class BoundSummary(Part):
+    """The bound by which combinations were left out."""
+
+    kind: str = Field(description="`renewal`: by failures and recovery; `ideal`: without any failure.")
+    audit: BoundAudit | None = Field(None, description="Its check; null if nothing was left out.")
+    budget: str = Field("", description="The budget of `curve`.")
+    curve: list[BoundPoint] = Field([], description="The bound of all combinations by the part of a budget they take.")
+
+
+class BudgetSummary(Part):
+    """A budget and how much of it the answer takes."""
+
+    limit: Number = Field(description="The budget, in SI units.")
+    used: Number = Field(None, description="Taken by the answer; null without one.")
+    binding: bool = Field(False, description="Whether one unit more of the cluster would exceed it.")
+    worth_per_percent: Number = Field(
+        None, description="Gain of the first aim if it were 1 % larger, by the formula; null if it does not bind."
+    )
+    needed: Number = Field(None, description="The smallest limit with which anything can run; null if something can.")
+
+
+class BestOfValue(Part):
+    """The best combination that was simulated with one value of a named axis."""
+
+    axis: str = Field(description="The axis.")
+    value: str = Field(description="Its value.")
+    trial: Count | None = Field(description="Its position in `trials`; null if none was simulated.")
+    difference: AimResult | None = Field(None, description="How much better than the answer it is; negative for worse.")
+    bound: Number = Field(None, description="Bound of the best combination with it; null where unknown.")
+
+
+class ExplainedDesign(Part):
+    """The reason why a combination that was asked about is not the answer."""
+
+    wanted: Labels = Field(description="The values that were asked about, by axis.")
+    values: Labels | None = Field(description="The best combination with them; null if none can run.")
+    status: Literal[
+        "answer", "tie", "worse", "misses a condition", "cannot run", "below the bound", "not simulated"
+    ] = Field(description="`not simulated`: its bound is above the answer, and the search was stopped before.")
+    difference: AimResult | None = Field(None, description="How much better than the answer it is; negative for worse.")
+    bound: Number = Field(None, description="Its bound; null where unknown.")
+    reason: str = Field("", description="Why it cannot run, or the condition that it misses.")
+
+
 class OptimizeDocument(StudyDocument):
     """`ettrick optimize --json` prints this document; `--out DIR` writes it to `optimize.json`."""
 
     scenario: ScenarioName
     method: str = Field(
         description="`curve` (one axis, a metric), `edge` (an axis as low or high as conditions allow), `all` (every "
-        "combination), `search`."
+        "combination), `search`, `bounds` (the best bound first, until no other combination can be better)."
     )
     replications: Annotated[int, Field(ge=1)] = Field(description="Of each combination.")
     over: str | None = Field(None, description="Over what conditions hold.")
@@ -453,6 +571,16 @@ class OptimizeDocument(StudyDocument):
     confirmation: ConfirmationSummary | None = Field(description="On fresh seeds.")
     closed_form: FormulaSummary | None = Field(None, description="Best combination by the closed form.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
+    ties: list[TiedSetting] = Field([], description="All that are equal to the answer, by kind.")
+    regret: RegretSummary | None = Field(None, description="How far the answer can be from the best.")
+    gap_history: list[GapStep] = Field([], description="How the gap closed.")
+    funnel: SearchFunnel | None = Field(None, description="From all combinations to those that are equal.")
+    infeasible: list[InfeasibleGroup] = Field([], description="Combinations that cannot run, by reason and value.")
+    bound: BoundSummary | None = Field(None, description="The bound, and its check.")
+    budget: dict[str, BudgetSummary] = Field({}, description="By name: `power` [W], `gpus`, `capex`.")
+    derived: Labels = Field({}, description="What follows from the choice of the answer, by name.")
+    best_of: list[BestOfValue] = Field([], description="The best with each value of the axes without an order.")
+    explained: ExplainedDesign | None = Field(None, description="The combination that `--explain` asked about.")
     assumptions: Texts = Field([], description="Assumptions of the study.")
     warnings: Texts = Field([], description="Of the answers.")
     provenance: Origin

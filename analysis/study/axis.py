@@ -150,8 +150,12 @@ class Range(Model):
         return list(itertools.takewhile(lambda number: number < end, walk))
 
 
+Derivation = Literal["size", "spares", "layout", "interval"]
+"""What follows from the other choices and the budget."""
+
+
 class Axis(Model):
-    """An axis: exactly one of choices, range and distribution."""
+    """An axis: exactly one of choices, range, distribution and derive."""
 
     title: str = Field("", description="Title in tables and sentences [default: its name].")
     noun: str = Field("", description="Noun that its values count: with hot spares, 12 is written as 12 hot spares.")
@@ -162,6 +166,16 @@ class Axis(Model):
     )
     range: Range | None = Field(None, description="Numbers from one to another.")
     distribution: AnyDistribution | None = Field(None, description="Distribution of an unknown input.")
+    derive: Derivation | None = Field(
+        None,
+        description="For `optimize`: values that follow from the other choices. size: the most racks, domains or nodes "
+        "that all budgets allow, and fewer; spares: the fewest that suffice 99 % of the time, and some more and fewer; "
+        "layout: sizes of groups and microbatches with the most replicas that the batch allows; interval: the best "
+        "between saves, and some around it.",
+    )
+    where: dict[str, Any] = Field(
+        {}, description="For `optimize`: the axis exists only where other axes have these values: {axis: value}."
+    )
     basis: Literal["measured", "published", "assumed"] | None = Field(
         None,
         description="Basis of its values: measured or counted by the source; published, without a measurement; or "
@@ -178,10 +192,16 @@ class Axis(Model):
         return data
 
     def _broken_rules(self) -> BrokenRules:
-        stated = [name for name in ("choices", "range", "distribution") if getattr(self, name) is not None]
+        kinds = ("choices", "range", "distribution", "derive")
+        stated = [name for name in kinds if getattr(self, name) is not None]
         if len(stated) != 1:
             mistake = f"not {' and '.join(stated)} together" if stated else "and none is there"
-            yield (), f"give choices, a range or a distribution: exactly one, {mistake}"
+            yield (), f"give choices, a range, a distribution or derive: exactly one, {mistake}"
+        for key in ("path", "paths", "where") if self.derive else ():
+            if getattr(self, key):
+                yield (key,), f"is not for a {self.derive} that is derived: what it writes is known"
+        if self.where and self.distribution is not None:
+            yield ("where",), "is for what is chosen, and a distribution is not"
         if self.path and self.paths:
             yield ("paths",), "give path or paths, not both"
         if self.basis in ("measured", "published") and not self.source.strip():
@@ -232,12 +252,18 @@ class Axis(Model):
     @property
     def is_numeric(self) -> bool:
         """Whether its values are numbers that lie in an order."""
-        if isinstance(self.distribution, Draws):
+        if isinstance(self.distribution, Draws) or self.derive is not None:
             return False
         return self.choices is None or all(value.number is not None for value in self.values("x"))
 
+    def labels(self, name: str) -> tuple[str, ...]:
+        """Return the labels of a list of values; none without such a list."""
+        return tuple(value.label for value in self.values(name)) if self.choices is not None else ()
+
     def targets(self, name: str) -> tuple[str, ...]:
-        """Return every path that takes a value, given the name of the axis."""
+        """Return every path that takes a value, given the name of the axis; derived ones depend on the scenario."""
+        if self.derive is not None:
+            return ()
         if self._is_linked:
             return tuple(dict.fromkeys(path for value in self.values(name) for path, _ in value.settings))
         if isinstance(self.distribution, Draws) and not (self.paths or self.path):
@@ -261,7 +287,8 @@ class Axis(Model):
         if self.range is not None:
             return self.numbered(name, self.range.numbers())
         if self.choices is None:
-            raise ValueError("a distribution has no list of values")
+            kind = f"a derived {self.derive}" if self.derive else "a distribution"
+            raise ValueError(f"{kind} has no list of values")
         if isinstance(self.choices, dict):
             return self._named(name, list(self.choices), list(self.choices.values()))
         numbers = numbers_of(self.choices)
@@ -389,7 +416,9 @@ def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
             writers[path] = name
     for path, name in writers.items():
         for inner, writer in writers.items():
-            if inner.startswith(f"{path}.") and writer != name and not _are_choices(axes[name], name, path):
+            if not inner.startswith(f"{path}.") or writer == name or name in axes[writer].where:
+                continue
+            if not _are_choices(axes[name], name, path):
                 raise RuleError(("vary", writer), f"{inner} would be lost: the axis {name} replaces {path} as a whole")
 
 

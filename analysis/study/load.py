@@ -282,8 +282,18 @@ class LoadedStudy:
     most_events: float = sim.MOST_EVENTS
 
     def points(self) -> Iterator[Point]:
-        """Yield the points of the study in order; the same every time."""
+        """Yield the points of the study in order; the same every time.
+
+        Raises
+        ------
+        ScenarioError
+            If they follow from a budget: these are listed by `ettrick.analysis.optimize.derive`.
+        """
         from numpy.random import default_rng
+
+        if self.study.is_listed:
+            rule = "has derived axes, or axes that exist only somewhere: these are for ettrick optimize"
+            raise sim.ScenarioError([complaints.line(self.document, ("vary",), rule)])
 
         seed = [self.study.seed or 0, zlib.crc32(self.study.design.use.encode())]
         return self.study.design.points(self.study.vary, default_rng(seed))
@@ -295,7 +305,10 @@ class LoadedStudy:
         """
         varied = tuple(f"{path}." for value in point.values for path, _ in value.settings)
         inside = tuple(text for text in self.common if text.startswith(varied))
-        return (*(text for text in self.common if text not in inside), *point.overrides, *inside)
+        inner = point.overrides
+        if self.study.is_listed:  # what replaces a mapping comes before what is inside of it
+            inner = tuple(sorted(inner, key=lambda text: text.partition("=")[0].count(".")))
+        return (*(text for text in self.common if text not in inside), *inner, *inside)
 
     def scenario(self, point: Point) -> sim.Scenario:
         """Return the scenario of a point."""
@@ -430,6 +443,8 @@ def first_look(loaded: LoadedStudy) -> list[str]:
     and not run while other points can, is none: these points will be infeasible, each with its reason.
     """
     study = loaded.study
+    if study.is_listed:  # each value that cannot run is an answer of its listing
+        return []
     count = study.design.count(study.vary)
     if count > MOST_POINTS:
         place = "design" if "design" in loaded.document.data else "vary"
@@ -637,6 +652,8 @@ def against_metrics(loaded: LoadedStudy) -> list[str]:
     and what another one states may come together in a third, so a metric is only refused for what no point states; nor
     is any where one of these points cannot run.
     """
+    if loaded.study.is_listed:
+        return []
     named = dict(_metrics_named(loaded))
     needs = {need for metric in named.values() for need in METRICS[metric].needs}
     if not needs:

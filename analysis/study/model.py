@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union
 
@@ -10,6 +11,7 @@ from pydantic import Field, model_validator
 from ettrick.analysis.amounts import dimension_of
 from ettrick.analysis.contest.precision import Precision, ReplicationsError
 from ettrick.analysis.metrics import METRICS, is_share
+from ettrick.analysis.study.amounts import label_of
 from ettrick.analysis.study.axis import Axis, check_paths
 from ettrick.analysis.study.designs import DESIGNS, AnyDesign, Grid
 from ettrick.analysis.study.distributions import DISTRIBUTIONS
@@ -17,7 +19,8 @@ from ettrick.analysis.study.questions.along import Crossover, Threshold, Trend
 from ettrick.analysis.study.questions.best import Best, Compare, Pareto
 from ettrick.analysis.study.questions.sensitivity import Sensitivity
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import Model, OneOf, RuleError
+from ettrick.sim.scenario.fields import Count, Fraction, Model, OneOf, Power, RuleError
+from ettrick.sim.scenario.model import Money
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.questions.question import Question
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.yamlfile import Keys
 
 QUESTIONS: Mapping[str, type[Question]] = {
@@ -135,6 +139,43 @@ class PrecisionSpec(Model):
         return self
 
 
+class Budget(Model):
+    """What may be taken at most: exact, and not a condition that runs keep by chance."""
+
+    power: Power | None = Field(
+        None, gt=0, description="Power at the meter: all nodes in training, spares too, switches and storage, x PUE."
+    )
+    gpus: Count | None = Field(None, gt=0, description="GPUs that are owned, spares and unused ones among them.")
+    capex: Money | None = Field(None, gt=0, description="Price of the cluster, by cost.capex of the scenario.")
+
+    def _broken_rules(self) -> BrokenRules:
+        if not self.limits:
+            yield (), "limits nothing; give power, gpus or capex"
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Limits by what they are of [W, GPUs, currency]."""
+        limits = {"power": self.power, "gpus": self.gpus, "capex": self.capex}
+        return {name: float(limit) for name, limit in limits.items() if limit is not None}
+
+
+class BatchBounds(Model):
+    """How far the global batch may be from the scenario's."""
+
+    sequences: tuple[Count, ...] = Field(min_length=2, max_length=2, description="Fewest and most sequences of a step.")
+
+    def _broken_rules(self) -> BrokenRules:
+        least, most = self.sequences
+        if least < 1:
+            yield ("sequences", 0), "a batch has one sequence at least"
+        elif most < least:
+            yield ("sequences",), f"is [fewest, most], and {most:,} is less than {least:,}"
+
+
+_LARGEST_TIE = 0.5
+"""Relative difference from which on nothing would differ [-]."""
+
+
 class Optimum(Model):
     """The goal of `ettrick optimize`."""
 
@@ -145,6 +186,17 @@ class Optimum(Model):
     over: Literal["runs", "runs+parameters"] = Field(
         "runs", description="Whether conditions hold at the central values of what is unknown, or over all draws of it."
     )
+    budget: Budget | None = Field(None, description="What may be taken at most; needed where the size is derived.")
+    batch: BatchBounds | None = Field(
+        None, description="How far a derived layout may change the global batch; omitted: not at all."
+    )
+    tie: str = Field("", description="What counts as equal: 0.5 %, or of shares 0.1pt; omitted: as the study says.")
+    confidence: Fraction = Field(
+        0.95, gt=0.5, lt=1, description="Probability with which the answer is as good as is said."
+    )
+    precision: str = Field(
+        "", description="Regret that is small enough: 0.1 %, or of shares 0.1pt; omitted: what counts as equal."
+    )
     trials: int = Field(40, ge=4, description="Points that are evaluated, where a search over several axes is needed.")
     confirm: int = Field(64, ge=16, description="Replications of the confirmation, on fresh seeds.")
 
@@ -152,6 +204,9 @@ class Optimum(Model):
     def _has_one_aim(self) -> Self:
         if bool(self.maximize) == bool(self.minimize):
             raise ValueError("give maximize or minimize, one of them")
+        for key, text in (("tie", self.tie), ("precision", self.precision)):
+            if text:
+                _check_width(text, (key,), _LARGEST_TIE)
         return self
 
     def named(self) -> list[tuple[Keys, str]]:
@@ -211,6 +266,7 @@ class Study(Model):
         if self.replications is not None and self.precision is not None:
             raise RuleError(("precision",), "give replications or a precision, not both")
         check_paths(self.vary, self.set)
+        self._check_derived()
         self._check_metrics()
         self.design.check(self.vary)
         self._check_precision()
@@ -220,6 +276,37 @@ class Study(Model):
             except RuleError as error:
                 raise RuleError(("questions", index, *error.at), error.rule) from None
         return self
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its combinations follow from budgets and conditions on axes, and are not those of a design."""
+        return any(axis.derive or axis.where for axis in self.vary.values())
+
+    def _check_derived(self) -> None:
+        """Refuse derived axes that nothing limits, two of a kind, and values that no other axis has."""
+        kinds: dict[str, str] = {}
+        for name, axis in self.vary.items():
+            key = "derive" if axis.derive else "where"
+            if (axis.derive or axis.where) and self.optimize is None:
+                raise RuleError(("vary", name, key), "is for ettrick optimize: add a section optimize")
+            if axis.derive and kinds.setdefault(axis.derive, name) != name:
+                raise RuleError(("vary", name, "derive"), f"{axis.derive} is derived by {kinds[axis.derive]} already")
+            for other, content in axis.where.items():
+                self._check_where(name, other, content)
+        if "size" in kinds and self.optimize is not None and self.optimize.budget is None:
+            raise RuleError(("vary", kinds["size"], "derive"), "needs a limit: add optimize.budget, as power: 100 MW")
+
+    def _check_where(self, name: str, other: str, content: Any) -> None:
+        """Refuse a condition of an axis that no value of another one keeps."""
+        at = ("vary", name, "where", other)
+        axis = self.vary.get(other)
+        if axis is None or other == name or axis.where:
+            names = [key for key, rival in self.vary.items() if key != name and not rival.where]
+            raise RuleError(at, f"'{other}' is no axis that exists everywhere{suggest(other, names)}")
+        unknown = [label for label in where_labels(content) if label not in axis.labels(other)]
+        if unknown:
+            has = f"has {', '.join(axis.labels(other))}" if axis.labels(other) else "has no choices"
+            raise RuleError(at, f"'{unknown[0]}' is no choice: {other} {has}{suggest(unknown[0], axis.labels(other))}")
 
     def _check_metrics(self) -> None:
         """Refuse names that no metric has, wherever one is named."""
@@ -240,15 +327,27 @@ class Study(Model):
     def _check_precision(self) -> None:
         """Refuse percentage points of a metric that is no share, and a tie that is no difference."""
         if self.tie:
-            try:
-                Precision.parse(self.tie)
-            except ReplicationsError as error:
-                raise RuleError(("tie",), str(error)) from None
+            _check_width(self.tie, ("tie",))
         if self.precision is not None and not Precision.parse(self.precision.width).relative:
             metric = self.precision.metric or self.metrics[0]
             if not is_share(metric):
                 rule = f"percentage points are for shares, and {metric} is not one: write a precision such as 2%"
                 raise RuleError(("precision", "width"), rule)
+
+
+def where_labels(content: Any) -> tuple[str, ...]:
+    """Return the labels that an axis is conditioned on: one, or those of a list."""
+    return tuple(map(label_of, content)) if isinstance(content, list | tuple) else (label_of(content),)
+
+
+def _check_width(text: str, at: Keys, most: float = math.inf) -> None:
+    """Refuse what is no difference, or so large that everything would be equal."""
+    try:
+        width = Precision.parse(text).width
+    except ReplicationsError as error:
+        raise RuleError(at, str(error)) from None
+    if width >= most:
+        raise RuleError(at, f"{text} is too much: below {most:.0%}")
 
 
 # The JSON Schema of study files, for editors.

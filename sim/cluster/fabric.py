@@ -17,6 +17,7 @@ from ettrick.sim.scenario.fields import Bandwidth, Count, Model, RuleError, Stra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
     from numpy.typing import NDArray
 
@@ -42,6 +43,10 @@ class FabricKind(Strategy, abc.ABC):
     def homes(self) -> int:
         """Access cables of each NIC [-]."""
         return 1
+
+    def counted_anew(self) -> "Self":
+        """Return the same with as many switches as the hosts need; itself where it states no number of them."""
+        return self
 
     @abc.abstractmethod
     def check(self, hosts: "Hosts") -> None:
@@ -155,6 +160,13 @@ class Clos(FabricKind):
     @abc.abstractmethod
     def plan(self, hosts: "Hosts") -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
+
+    def counted_anew(self) -> "Self":
+        """Return the same without stated numbers of spines and cores."""
+        tiers = {"spine": self.spine, "core": self.core}
+        stated = {name: tier for name, tier in tiers.items() if tier is not None and tier.switches is not None}
+        anew = {name: tier.model_copy(update={"switches": None}) for name, tier in stated.items()}
+        return self.model_copy(update=anew) if anew else self
 
     def _tiers_above(
         self, pods: tuple[int, int], leaf_switches: int, leaf_up: int, width: int, what: tuple[str, str]

@@ -173,6 +173,24 @@ class ClusterSpec(Model):
         elif self.fabric.use == "graph-file":
             yield ("nodes",), "is missing: a graph file has hosts of its own; say how many"
 
+    def resized(self, nodes: int) -> Self:
+        """Return the same of so many nodes; stated numbers of spines and cores stay where they can be cabled.
+
+        Raises
+        ------
+        RuleError
+            If that cannot be built with any number of them.
+        """
+        try:
+            cluster = self.with_nodes(nodes)
+        except RuleError:
+            anew = self.fabric.counted_anew()
+            if anew is self.fabric:
+                raise
+            cluster = self.model_copy(update={"fabric": anew}).with_nodes(nodes)
+        cluster.__pydantic_fields_set__.add("nodes")
+        return cluster
+
     def with_nodes(self, nodes: int) -> Self:
         """Return the same of so many nodes, which count as not stated.
 

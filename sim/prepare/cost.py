@@ -46,10 +46,7 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
         what idle nodes draw, or a curtailment is not within the horizon.
     """
     power, cost = scenario.power or PowerSpec.model_validate({}), scenario.cost
-    facility, node = None, _node(power, _listed(scenario, site), site.gpus_per_node)
-    if node is not None:
-        switches = sum(site.counts.get(part, 0) for part in _SWITCHES)
-        facility = Facility(node, switches, power.switch, power.storage, power.pue)
+    facility = facility_of(scenario, site)
     ramp, cap = (power.ramp_per_minute or math.inf) / units.MINUTE, power.cap or math.inf
     upkeep = PowerAndCost(facility, levels=_levels(scenario, site, facility), ramp=ramp, cap=cap)
     if cost is None:
@@ -59,6 +56,22 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
         cause.name for choice in scenario.failures for cause in causes_of(choice) if getattr(cause, "part", "") == "gpu"
     }
     return replace(upkeep, cost=cost, repaired=tuple(_mended(source, of_gpus) for source in sources))
+
+
+def facility_of(scenario: Scenario, site: EmptyCluster) -> Facility | None:
+    """Return what draws power on a cluster; ``None`` where it is not known what a node does.
+
+    Raises
+    ------
+    PathError
+        If a node draws less in training than without work, or one of both is not known.
+    """
+    power = scenario.power or PowerSpec.model_validate({})
+    node = _node(power, _listed(scenario, site), site.gpus_per_node)
+    if node is None:
+        return None
+    switches = sum(site.counts.get(part, 0) for part in _SWITCHES)
+    return Facility(node, switches, power.switch, power.storage, power.pue)
 
 
 def _check_cost(scenario: Scenario, cost: CostSpec, site: EmptyCluster, facility: Facility | None) -> None:

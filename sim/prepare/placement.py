@@ -285,7 +285,14 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> AllocationUnit
 
 def _units(cluster: ClusterSpec, unit: str) -> tuple[tuple[int, ...], ...]:
     """Return the nodes of each unit that is used whole."""
-    topology = topology_of(cluster)
+    return _UNITS.get((_key_of(cluster), unit), lambda: _units_of(topology_of(cluster), unit))
+
+
+_UNITS: LruCache[tuple[tuple[int, ...], ...]] = LruCache(8)
+
+
+def _units_of(topology: Topology, unit: str) -> tuple[tuple[int, ...], ...]:
+    """Return the nodes of each unit of a topology that is used whole."""
     if unit == "node":
         return tuple((node,) for node in range(topology.nodes))
     members: dict[int, list[int]] = {}
@@ -511,7 +518,7 @@ class EmptyCluster:
     @cached_property
     def _key(self) -> Hashable:
         whole = None if self.units is None else (len(self.units.nodes[0]), self.units.needed, self.units.drains)
-        return _key_of(self.cluster), whole, self.spares, self.pack
+        return _key_of(self.cluster), whole, self.spares if self.pack is not None else 0, self.pack
 
     def place(self, layout: Parallelism | None, failed: Sequence[tuple[str, int]] = ()) -> Placement | None:
         """Return how a job of a layout sits here; ``None`` without one, or where it does not fill whole nodes."""

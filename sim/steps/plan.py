@@ -191,6 +191,16 @@ def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
     -----
     What a GPU holds never falls when a microbatch grows, so that the first one that does not fit ends its row.
     """
+    for group in groupings(base, bounds):
+        yield from variants(group, base, bounds)
+
+
+def variants(group: Workload, base: Workload, bounds: Bounds, *, least: bool = False) -> Iterator[Workload]:
+    """Yield the layouts of some sizes of groups that are possible and fit.
+
+    With `least`, of those that differ only in what they compute again just the one that computes least: it is fastest.
+    """
+    fitting: set[object] = set()
     recomputes: tuple[Recompute, ...] = ("none", "selective", "full")
     if base.fused_attention and not base.shape.gated:  # where selective recomputation drops nothing
         recomputes = ("none", "full")
@@ -199,27 +209,29 @@ def layouts(base: Workload, bounds: Bounds) -> Iterator[Workload]:
     if bounds.options:
         again += [("selective", modules) for modules in _MODULES if base.shape.gated]
         schedules = tuple(dict.fromkeys((base.schedule, "1f1b", "zero-bubble-h1")))
-    for group in groupings(base, bounds):
-        for sharding, (recompute, modules), schedule in product(bounds.shardings, again, schedules):
-            if group.pipeline == 1 and schedule != base.schedule:
-                continue
-            start = replace(
-                group,
-                sharding=sharding,
-                shard_ranks=_ranks(base, sharding),
-                recompute=recompute,
-                modules=modules,
-                recompute_layers=0,
-                schedule=schedule,
-            )
-            for virtual in _virtuals(start):
-                for microbatch in divisors(start.sequences // start.data):
-                    work = replace(start, virtual=virtual, microbatch=microbatch)
-                    if problems(work):
-                        continue
-                    if memory_use(work).total > bounds.memory:
-                        break
-                    yield work
+    for sharding, (recompute, modules), schedule in product(bounds.shardings, again, schedules):
+        if group.pipeline == 1 and schedule != base.schedule:
+            continue
+        start = replace(
+            group,
+            sharding=sharding,
+            shard_ranks=_ranks(base, sharding),
+            recompute=recompute,
+            modules=modules,
+            recompute_layers=0,
+            schedule=schedule,
+        )
+        for virtual in _virtuals(start):
+            for microbatch in divisors(start.sequences // start.data):
+                if least and (sharding, schedule, virtual, microbatch) in fitting:
+                    continue
+                work = replace(start, virtual=virtual, microbatch=microbatch)
+                if problems(work):
+                    continue
+                if memory_use(work).total > bounds.memory:
+                    break
+                fitting.add((sharding, schedule, virtual, microbatch))
+                yield work
 
 
 def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
@@ -240,23 +252,28 @@ def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:
                 pipeline = rest // data
                 if pipeline > shape.layers:
                     break
-                for expert in _experts(base, tensor // base.expert_tensor, context, data):
-                    yield replace(
-                        base,
-                        tensor=tensor,
-                        context=context,
-                        ulysses=gcd(base.ulysses, context),
-                        pipeline=pipeline,
-                        data=data,
-                        expert=expert,
-                        virtual=1,
-                        microbatch=1,
-                        recompute="none",
-                        modules=(),
-                        recompute_layers=0,
-                        first_layers=0,
-                        last_layers=0,
-                    )
+                yield from grouped(base, tensor, context, pipeline, data)
+
+
+def grouped(base: Workload, tensor: int, context: int, pipeline: int, data: int) -> Iterator[Workload]:
+    """Yield the groups of these sizes, with each number of GPUs that can share the experts of a layer."""
+    for expert in _experts(base, tensor // base.expert_tensor, context, data):
+        yield replace(
+            base,
+            tensor=tensor,
+            context=context,
+            ulysses=gcd(base.ulysses, context),
+            pipeline=pipeline,
+            data=data,
+            expert=expert,
+            virtual=1,
+            microbatch=1,
+            recompute="none",
+            modules=(),
+            recompute_layers=0,
+            first_layers=0,
+            last_layers=0,
+        )
 
 
 def smallest(base: Workload, bounds: Bounds) -> Workload | None:

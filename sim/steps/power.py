@@ -102,6 +102,10 @@ class Facility:
         """The power of all switches [W]."""
         return self.switches * self.switch
 
+    def provisioned(self, nodes: int) -> float:
+        """Return what the site has to be built for, so that so many nodes may all train at once [W]."""
+        return facility_energy(nodes * self.node.training, self.network, self.storage, self.pue).total
+
 
 class FacilityEnergy(NamedTuple):
     """Energy by what took it [J]; `overhead` is that of cooling and of losses on the way."""

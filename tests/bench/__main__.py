@@ -19,7 +19,7 @@ from ettrick import sim
 from tests.bench.fleets import fleet_rows, timeouts_per_second
 from tests.bench.logs import log_rows
 from tests.bench.startup import startup_rows
-from tests.bench.studies import explore_rows, many_rows, precision_rows, report_rows, study_rows
+from tests.bench.studies import bound_rows, explore_rows, many_rows, precision_rows, report_rows, study_rows
 
 DAYS = 90
 
@@ -333,6 +333,8 @@ def main() -> None:
                 *study_rows(),
                 "",
                 *many_rows(),
+                "",
+                *bound_rows(),
                 "",
                 *report_rows(),
                 "",

@@ -9,18 +9,25 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from ettrick import sim
 from ettrick.analysis.contest.compare import Variant, compare
 from ettrick.analysis.contest.runs import replicate
+from ettrick.analysis.optimize.bounds import Candidates, upper, upper_ettr
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.sweep.campaign import Campaign, Reiterable
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
+from ettrick.sim.closed_form.renewal import closed_form
 from ettrick.sim.compiled.run import Workspace
 from tests.bench import COMMAND, cost_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # ----------------------------------------
 # What control variates are worth: replications that the same interval takes without, relative to with.
@@ -310,3 +317,50 @@ def _timed(*arguments: str) -> _Run:
     """Run a command, and say what it took."""
     cost = cost_of(*COMMAND, *arguments, "--quiet")
     return _Run(cost.wall, 0.0, 0, cost.megabytes, cost.cpu)
+
+
+# ----------------------------------------
+# What the bounds of designs cost, beside the closed form.
+
+_STRATEGIES = ("slurm-requeue", "nvrx-in-job", "nvrx-in-process")
+_SIZES = (4096, 8192, 12288, 16384)
+_LAYOUTS = 1000
+
+
+def bound_rows() -> list[str]:
+    """Return how many bounds there are in a second of one core, and how much a closed form costs beside one."""
+    bases = tuple(
+        sim.examine(
+            sim.load(
+                sim.find("recovery-16k"),
+                (f"recovery.use={strategy}", f"jobs.0.gpus={gpus}", f"jobs.0.parallelism.data={gpus // 128}"),
+            )
+        )
+        for strategy in _STRATEGIES
+        for gpus in _SIZES
+    )
+    layouts = np.tile(np.linspace(0.8, 1.2, _LAYOUTS), len(bases))
+    step, tokens = (
+        np.repeat([getattr(base.jobs[0], name) for base in bases], _LAYOUTS) for name in ("step_time", "tokens")
+    )
+    base_of = np.repeat(np.arange(len(bases)), _LAYOUTS)
+    candidates = Candidates(bases, base_of, step * layouts, tokens.astype(float), 600 * layouts)
+    form = _spent(lambda: [closed_form(base).ettr for base in bases]) / len(bases)
+    bound = _spent(lambda: upper("tokens_per_day", candidates, upper_ettr(candidates)[0])) / len(base_of)
+    first = Candidates(bases, *(column[::_LAYOUTS] for column in candidates[1:]))
+    single = _spent(lambda: upper_ettr(first)) / len(bases)
+    return [
+        f"{'bounds of designs':66} {'measured':>9}  {'target':>9}",
+        f"  {f'of {len(base_of):,} candidates of {len(bases)} scenarios, a second of one core':64} "
+        f"{1 / bound:9,.0f}  {'>= 10,000':>9}",
+        f"  {'the closed form of a scenario over one of them':64} {form / bound:8,.0f}x  {'>= 100x':>9}",
+        f"  {'the first bound of a scenario':64} {1e3 * single:6.1f} ms",
+    ]
+
+
+def _spent(action: Callable[[], object]) -> float:
+    """Return the CPU time of an action that has been done once before [s]."""
+    action()
+    start = time.process_time()
+    action()
+    return time.process_time() - start

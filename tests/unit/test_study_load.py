@@ -149,11 +149,14 @@ def test_results_with_former_names_are_reported(study: str) -> None:
         assert report_sample.call("report", "swept", "--format", "md").exit_code == status
 
 
+BUDGETS = "--budget gpus=30000 or --budget power='100 MW'"
+
+
 def test_what_is_a_scenario_is_not_a_study(study: str) -> None:
     """Each is sent to the command that takes it, by name and as a file."""
     for command, name, words in (
         ("sweep", "quickstart", "is a scenario, not a study: use ettrick run"),
-        ("optimize", "small.yaml", "is a scenario, not a study: use ettrick run"),
+        ("optimize", "small.yaml", f"a scenario needs a budget, for example {BUDGETS}"),
         ("run", "spares-and-repair", "is a study, not a scenario: use ettrick sweep"),
     ):
         result = report_sample.call(command, name)
@@ -460,7 +463,7 @@ CASES: list[tuple[str, dict[int, str] | str, str]] = [
     ("unknown key of an axis", {6: HOT + "{§choice: [0]}"}, "unknown key 'choice'; did you mean 'choices'?"),
     ("axis as a list", {6: HOT + "§[0, 2]"}, "vary.spares.hot: a list of values goes into choices"),
     ("axis as text", {6: HOT + "§much"}, "must be a mapping (keys: title, noun, path, paths, choices"),
-    ("no values", {6: HOT + "§{}"}, "give choices, a range or a distribution: exactly one, and none is there"),
+    ("no values", {6: HOT + "§{}"}, "give choices, a range, a distribution or derive: exactly one, and none is there"),
     ("two kinds", {6: HOT + "§{choices: [0], range: {min: 0, max: 4, step: 1}}"}, "not choices and range together"),
     ("no choices", {6: HOT + "{choices: §[]}"}, "choices: is empty: name at least one value"),
     ("null", {6: HOT + "{choices: [0, §null]}"}, "item has no value"),

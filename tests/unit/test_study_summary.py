@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 
 # The studies that come with the program: each can be simulated, says what it assumes, and gets an answer in words.
 
-STUDIES = sorted(sim.shipped("scenarios/studies"))
+DESIGNS = ("roadmap-100mw",)
+"""Studies whose points follow from a budget: only `ettrick design` has an answer."""
+
+STUDIES = sorted({*sim.shipped("scenarios/studies")} - {*DESIGNS})
 
 
 SHORT = ("set.horizon=1 d",)
@@ -94,6 +97,19 @@ def test_a_study_says_what_it_asks_and_what_it_assumes(name: str) -> None:
     assert "\n" not in study.description
     assert study.questions
     assert study.assumptions
+    assert all(axis.title for axis in study.vary.values())
+
+
+@cases("name", DESIGNS)
+def test_a_design_says_what_it_asks_and_what_it_assumes(name: str) -> None:
+    """It asks a question, has a budget, and names assumptions of its own; sweep sends it to optimize."""
+    study = loaded(name).study
+    assert study.name == name
+    assert study.question.endswith("?")
+    assert study.description.endswith(".")
+    assert study.assumptions
+    assert study.is_listed
+    assert present(present(study.optimize).budget).limits
     assert all(axis.title for axis in study.vary.values())
 
 

@@ -447,6 +447,8 @@ def _values(axis: Axis, name: str) -> str:
         return _LAWS.get(law, law).format(**{"law": law, **axis.distribution.model_dump(mode="json"), **stated})
     if axis.range is not None and not (axis.range.points or axis.range.step):
         return f"{axis.range.min} to {axis.range.max}"
+    if axis.derive is not None:
+        return "derived from the other choices and the budget"
     return ", ".join(value.label for value in axis.values(name))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import (
@@ -13,39 +12,40 @@ from ettrick.analysis.amounts import (
     PERCENT,
     capital,
     listed,
-    name_of,
     number_of,
-    people_form,
     percent_text,
-    phrases,
     points_form,
+    verb,
 )
 from ettrick.analysis.optimize.optimize import why
 from ettrick.analysis.page.account import currency_of
-from ettrick.analysis.page.cells import ChosenAxis, bar, mean_of, shown_of_cells, summary_of
+from ettrick.analysis.page.cells import ChosenAxis, bar, mean_of, summary_of
+from ettrick.analysis.page.chapters import search
 from ettrick.analysis.page.chapters.curves import series_of
+from ettrick.analysis.page.chapters.search import OptimumView
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Intervals
-from ettrick.analysis.page.first_screen import equal_within, first_screen, more_runs, not_covered, stated
+from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Figure, Section, joined, lists, plain, table_of
-from ettrick.analysis.page.sourced import OPTIMIZE, SourceDocument, line, number, sentence, span, worded
+from ettrick.analysis.page.sourced import OPTIMIZE, line, number, sentence, span, worded
 from ettrick.analysis.study.amounts import AxisSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import MetricFormat, NumberFormat
+    from ettrick.analysis.amounts import MetricFormat
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.parts import DifferenceSummary, Labels
-    from ettrick.analysis.results.studies import Aim, OptimizeDocument, TrialSummary
+    from ettrick.analysis.parts import DifferenceSummary
+    from ettrick.analysis.results.studies import OptimizeDocument, TrialSummary
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps next to the best halved",
     "edge": "a coarse look along the axis, then the last gap halved again and again",
     "all": "every combination",
     "search": "combinations that a search suggested and the neighbours of the answer; it may have missed a better one",
+    "bounds": "the largest bound first until no other can be better by more than the tie, and all neighbours",
 }
 
 _VERDICTS = {"holds": "holds", "fails": "fails", "open": "too close to call"}
@@ -58,15 +58,18 @@ _CONFIRMED = {
 
 _MOST_ROWS, _MOST_IN_TABLE = 12, 60
 
+_LONGEST_COMMAND = 800
+"""Letters of options that are still typed; whole clusters are longer."""
+
 
 def format_optimum(content: OptimizeDocument, *, width: int | None = None) -> str:
     """Return the document of an optimisation as text, in so many columns."""
-    optimum = _Optimum(content)
+    optimum = OptimumView(content)
     aims = [f"the {'lowest' if aim.lowest else 'highest'} {optimum.title(aim.name)}" for aim in content.aims]
     question = f"{capital(' against '.join(aims))}{optimum.conditions}, in {content.scenario}"
     warnings = (f"warning: {text}" for text in content.warnings)
-    text = (*_points(optimum), *_confirmed(optimum, ()))
-    items = _items(optimum, [optimum.picture])
+    text = (*search.explained(optimum), *_points(optimum), *_confirmed(optimum, ()))
+    items = _items(optimum, [] if optimum.content.funnel is not None else [_picture(optimum)])
     sections = [
         Section("question", content.question or content.study, (question, *warnings)),
         Section("optimum", _title(optimum), text, items, tuple(_notes(optimum))),
@@ -78,7 +81,8 @@ def against(content: OptimizeDocument) -> list[str]:
     """Return what speaks against relying on a document, a line each; empty if nothing does."""
     if content.answer is None:
         running = any(not trial.trouble for trial in content.trials)
-        return ["nothing that was evaluated keeps the conditions" if running else "no point can run"]
+        changes = [plain(words) for words in search.nothing_fits(OptimumView(content))]
+        return changes or ["nothing that was evaluated keeps the conditions" if running else "no point can run"]
     if content.confirmation is not None and content.confirmation.confirmed is False:
         return ["fresh failures deny the answer: " + "; ".join(why(content))]
     return []
@@ -86,7 +90,7 @@ def against(content: OptimizeDocument) -> list[str]:
 
 def opening(report_data: ReportData) -> FirstScreen:
     """Return the first screen: the best setting, and how sure that is."""
-    optimum = _Optimum(report_data.optimize_document, currency_of(report_data))
+    optimum = OptimumView(report_data.optimize_document, currency_of(report_data))
     content, study, focus = optimum.content, report_data.study, report_data.focus
     scenario = None if study is None else study.template.scenario(report_data.common_settings)
     exactly = stated(scenario, priced=any(aim.name.startswith("cost") for aim in content.aims))
@@ -100,16 +104,19 @@ def opening(report_data: ReportData) -> FirstScreen:
         ("Every setting faces the same failures, in ", number(runs, COUNT), " replications; ranges are 95 % confidence "
          "intervals."),
     ]  # fmt: skip
+    doubt += search.certainty(optimum)
     if content.confirmation is not None:
         doubt.append((f"{_CONFIRMED[content.confirmation.confirmed]}; they were not used in the search.",))
     answer, *drivers = _points(optimum, is_now=focus is not None and focus.scenario == scenario, is_opening=True)
     evaluated = ("only the listed settings were evaluated; a better one between or beyond them may have been missed",)
-    caveats = [_boundary(optimum), _evaluated(optimum)]
+    if content.regret is not None:
+        evaluated = ("designs outside of the stated space were not looked at",)
+    caveats, picture = [_boundary(optimum), _evaluated(optimum)], _picture(optimum)
     return first_screen(
         content.question or f"What is best in {content.study}?",
         answer,
         (_choices(optimum), *doubt),
-        None if optimum.picture is None else replace(optimum.picture, key="at-a-glance"),
+        None if picture is None else replace(picture, key="at-a-glance"),
         drivers,
         (*filter(None, caveats), *not_covered(evaluated, content.warnings, content.assumptions)),
     )
@@ -118,108 +125,43 @@ def opening(report_data: ReportData) -> FirstScreen:
 def section(report_data: ReportData) -> Section | None:
     """Return the section, without what the first screen of an optimisation says; ``None`` without an optimisation."""
     optimum = _of(report_data)
-    if optimum is None or not optimum.content.trials:
+    if optimum is None or not (optimum.content.trials or optimum.content.infeasible):
         return None
     is_first = report_data.kind == "optimize"
-    items = _items(optimum, [] if is_first else [optimum.picture])
+    items = _items(optimum, [] if is_first else [_picture(optimum)])
     points = [] if is_first else _points(optimum)
     text = (*points, *_confirmed(optimum, report_data.common_settings))
     return Section("optimum", _title(optimum), text, items, (*_notes(optimum), *optimum.content.warnings))
 
 
-def _items(optimum: _Optimum, pictures: Sequence[Figure | None]) -> tuple[Figure | TableBlock, ...]:
+def _items(optimum: OptimumView, pictures: Sequence[Figure | None]) -> tuple[Figure | TableBlock, ...]:
     """Return pictures, those of the front and of fresh failures, and the table of settings where no picture has it."""
-    tables = [_trials_table(optimum)] if optimum.picture is None else []
-    every = (*pictures, _front_picture(optimum), _confirmation_picture(optimum))
-    return (*(picture for picture in every if picture is not None), *tables)
+    rest = (_front_picture(optimum), _confirmation_picture(optimum))
+    if optimum.content.funnel is None:
+        tables = [_trials_table(optimum)] if _picture(optimum) is None else []
+        return (*(picture for picture in (*pictures, *rest) if picture is not None), *tables)
+    searched = (search.followed_table(optimum), search.neighbours_picture(optimum), *rest)
+    left_out = (search.funnel_picture(optimum), search.infeasible_table(optimum))
+    designs = [search.designs_table(optimum)] if optimum.content.answer is not None else []
+    return (*designs, *(item for item in (*pictures, *searched, *left_out) if item is not None))
 
 
-def _of(report_data: ReportData) -> _Optimum | None:
+def _of(report_data: ReportData) -> OptimumView | None:
     content = report_data.optimization
-    return None if content is None else _Optimum(content, currency_of(report_data))
+    return None if content is None else OptimumView(content, currency_of(report_data))
 
 
-@dataclass(frozen=True)
-class _Optimum:
-    """The document of an optimisation, and what its axes, settings and metrics are called."""
-
-    content: OptimizeDocument
-    currency: str = ""
-
-    @functools.cached_property
-    def places(self) -> SourceDocument:
-        return SourceDocument(OPTIMIZE, self.content)
-
-    @property
-    def aim(self) -> Aim:
-        return self.content.aims[0]
-
-    @functools.cached_property
-    def metrics(self) -> list[str]:
-        """Metrics that are an aim, then those that a condition is about."""
-        aims = [aim.name for aim in self.content.aims if not aim.is_axis]
-        conditions = (condition.metric for trial in self.content.trials for condition in trial.conditions)
-        return list(dict.fromkeys([*aims, *conditions]))
-
-    @functools.cached_property
-    def picture(self) -> Figure | None:
-        """The first metric of all that was evaluated."""
-        return _trials_picture(self, self.metrics[0]) if self.metrics else None
-
-    @property
-    def conditions(self) -> str:
-        """Conditions as they are stated, to stand behind a sentence."""
-        return f", subject to {listed(self.content.conditions)}" if self.content.conditions else ""
-
-    @property
-    def equal(self) -> list[Labels]:
-        """Settings that differ from the answer by less than what matters."""
-        return [] if self.content.as_good is None else self.content.as_good.equal
-
-    @property
-    def rivals(self) -> list[Labels]:
-        """Settings that may be better than the answer, without those that are equal to it."""
-        as_good, answer = self.content.as_good, self.content.answer
-        if as_good is None or answer is None:
-            return []
-        return [labels for labels in as_good.values if labels != answer.values and labels not in as_good.equal]
-
-    def others(self) -> Iterator[tuple[Words, list[Labels]]]:
-        """Yield what other settings are, compared with the answer: equal to it, or too close to call."""
-        kinds = (equal_within(self.places, self.aim.name), self.equal), (("too close to call",), self.rivals)
-        yield from (kind for kind in kinds if kind[1])
-
-    def briefly(self, settings: Sequence[Labels]) -> str:
-        """Return how many settings there are, or of one alone in what it differs from the answer."""
-        answer = {} if self.content.answer is None else self.content.answer.values
-        if len(settings) > 1:
-            return f"{len(settings)} others"
-        return self.where({name: label for name, label in settings[0].items() if answer.get(name) != label})
-
-    def title(self, name: str) -> str:
-        return self.content.axes[name].title if name in self.content.axes else name_of(name)
-
-    def words(self, name: str) -> str:
-        """Return the same for who has never seen the tool, without an article."""
-        return self.title(name) if name in self.content.axes else metric_words(name).removeprefix("the ")
-
-    def where(self, values: Mapping[str, str]) -> str:
-        return phrases(values, values, self.content.axes)
-
-    def shown(self, name: str) -> MetricFormat:
-        """Return how a metric is shown in pictures and tables."""
-        return shown_of_cells(self.content.trials, name, self.currency)
-
-    def form(self, name: str) -> NumberFormat:
-        """Return how a metric is worded in sentences."""
-        return people_form(name, [mean_of(trial, name) for trial in self.content.trials], self.currency)
+def _picture(optimum: OptimumView) -> Figure | None:
+    """Return the bound over a budget where there is one; else the first metric of all that was evaluated."""
+    over_budget = search.budget_picture(optimum)
+    return over_budget or (_trials_picture(optimum, optimum.metrics[0]) if optimum.metrics else None)
 
 
 # ----------------------------------------
 # Sentences: the answer, and what else is known of it.
 
 
-def _title(optimum: _Optimum) -> str:
+def _title(optimum: OptimumView) -> str:
     content, answer = optimum.content, optimum.content.answer
     if answer is None:
         running = any(not trial.trouble for trial in content.trials)
@@ -230,13 +172,15 @@ def _title(optimum: _Optimum) -> str:
     name, most = optimum.aim.name, "lowest" if optimum.aim.lowest else "highest"
     if optimum.aim.is_axis:
         return capital(f"{optimum.title(name)}: {answer.values[name]} is the {most} value{optimum.conditions}")
-    best, end = f"{optimum.title(name)} is {most}", ""
-    for what, settings in optimum.others():
+    best, end = f"{optimum.title(name)} {verb(name, 'is', 'are')} {most}", ""
+    if optimum.is_design:
+        end = f"; {plain(search.tied(optimum))}".removesuffix("; ")
+    for what, settings in () if optimum.is_design else optimum.others():
         end += f"; {plain(what)}: {optimum.briefly(settings)}"
     return capital(f"{best} with {optimum.where(answer.values)}{optimum.conditions}{end}")
 
 
-def _points(optimum: _Optimum, *, is_now: bool = False, is_opening: bool = False) -> list[Words]:
+def _points(optimum: OptimumView, *, is_now: bool = False, is_opening: bool = False) -> list[Words]:
     """Return the answer and further results, the most important first; `is_now`: the scenario has it already.
 
     A first screen has the limits of the answer, and the best of each choice, in places of their own.
@@ -244,13 +188,16 @@ def _points(optimum: _Optimum, *, is_now: bool = False, is_opening: bool = False
     answer = optimum.content.answer
     if answer is None:
         trials = optimum.content.trials
-        none = f"None of the evaluated settings can run; the first: {trials[0].trouble}."
+        none = "No design can run within the budgets."
+        if trials:
+            none = f"None of the evaluated settings can run; the first: {trials[0].trouble}."
         if not all(trial.trouble for trial in trials):
             none = f"None of the evaluated settings makes {_in_words(optimum.content.conditions)}."
-        return [(none,), *_closest(optimum)]
+        return [(none,), *search.nothing_fits(optimum), *_closest(optimum)]
     limits = () if is_opening else (_boundary(optimum), _evaluated(optimum), _choices(optimum))
-    sentences = (_answer(optimum, answer), *limits, _gain(optimum, is_now=is_now), _loss(optimum),
-             *_conditions(optimum, answer), *_edge(optimum),
+    design = () if is_opening else search.certainty(optimum)
+    sentences = (_answer(optimum, answer), *design, *limits, *search.worth(optimum), *search.best_of_values(optimum),
+             _gain(optimum, is_now=is_now), _loss(optimum), *_conditions(optimum, answer), *_edge(optimum),
              _top(optimum), _worst(optimum), _closed_form(optimum))  # fmt: skip
     return [words for words in sentences if words]
 
@@ -264,7 +211,7 @@ def _in_words(conditions: Sequence[str]) -> str:
     return listed(texts)
 
 
-def _closest(optimum: _Optimum) -> Iterator[Words]:
+def _closest(optimum: OptimumView) -> Iterator[Words]:
     for index, condition in enumerate(optimum.content.conditions):
         means = [(outcome.mean, place) for place, trial in enumerate(optimum.content.trials) if not trial.trouble
                  for outcome in [trial.conditions[index]] if outcome.mean is not None]  # fmt: skip
@@ -277,10 +224,12 @@ def _closest(optimum: _Optimum) -> Iterator[Words]:
             yield line(f"Closest to {_in_words([condition])}: ", worded(value, form), where)
 
 
-def _answer(optimum: _Optimum, answer: TrialSummary) -> Words:
+def _answer(optimum: OptimumView, answer: TrialSummary) -> Words:
     content, aim = optimum.content, optimum.aim
     if content.front:
         return _front_answer(optimum)
+    if optimum.is_design:
+        return search.headline(optimum, optimum.where(answer.values), _value(optimum, aim.name, "answer"))
     most = "lowest" if aim.lowest else "highest"
     is_open = any(condition.verdict != "holds" for condition in answer.conditions)
     end = ", where a condition is met on average but not beyond sampling error" if is_open else ""
@@ -299,7 +248,7 @@ def _answer(optimum: _Optimum, answer: TrialSummary) -> Words:
     return line(start, _value(optimum, aim.name, "answer"), end, as_good, ".")
 
 
-def _boundary(optimum: _Optimum) -> Words:
+def _boundary(optimum: OptimumView) -> Words:
     """Return that the answer is an end of a range, so that a better one may lie beyond; empty elsewhere."""
     content, answer, parts = optimum.content, optimum.content.answer, []
     for name, axis in content.axes.items() if answer is not None and not content.front else ():
@@ -310,11 +259,15 @@ def _boundary(optimum: _Optimum) -> Words:
     return sentence("the best value is the end of its range, ", "; ".join(parts)) if parts else ()
 
 
-def _evaluated(optimum: _Optimum) -> Words:
+def _evaluated(optimum: OptimumView) -> Words:
     """Return how many of the settings were evaluated; empty where all were, or where one axis has no others."""
     content = optimum.content
     count, beside = len(content.trials), len(content.neighbours)
-    if (content.combinations is None and len(content.axes) == 1) or count >= (content.combinations or count + 1):
+    if (
+        content.funnel is not None
+        or (content.combinations is None and len(content.axes) == 1)
+        or count >= (content.combinations or count + 1)
+    ):
         return ()
     every = "" if content.combinations is None else f" of {content.combinations:,}"
     idle = sum(neighbour.status == "cannot run" for neighbour in content.neighbours)
@@ -322,11 +275,11 @@ def _evaluated(optimum: _Optimum) -> Words:
     return (f"Only {count:,}{every} settings were evaluated, {which}.",)
 
 
-def _choices(optimum: _Optimum) -> Words:
+def _choices(optimum: OptimumView) -> Words:
     """Return the best mean with each value of the one axis of names; empty without other axes."""
     content, aim = optimum.content, optimum.aim
     named = [name for name, axis in content.axes.items() if axis.values]
-    if len(named) != 1 or len(content.axes) < 2 or aim.is_axis or content.front:
+    if content.best_of or len(named) != 1 or len(content.axes) < 2 or aim.is_axis or content.front:
         return ()
     best: dict[str, int] = {}
     for trial in _best_first(optimum):
@@ -339,7 +292,7 @@ def _choices(optimum: _Optimum) -> Words:
     return sentence(start, *joined(texts, ", ")) if len(texts) > 1 else ()
 
 
-def _front_answer(optimum: _Optimum) -> Words:
+def _front_answer(optimum: OptimumView) -> Words:
     content = optimum.content
     aims = listed([optimum.words(aim.name) for aim in content.aims])
     values = [line(f"{optimum.words(aim.name)} ", _value(optimum, aim.name, "front", 0))
@@ -349,7 +302,7 @@ def _front_answer(optimum: _Optimum) -> Words:
             *joined(values, ", "), "; all of them are in the table.")  # fmt: skip
 
 
-def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
+def _value(optimum: OptimumView, metric: str, *trial: str | int) -> Words:
     """Return what a setting comes to; money without an interval, because prices are known no better."""
     estimate, form = optimum.places.estimate(*trial, "aims", metric, interval="ci95"), optimum.form(metric)
     if estimate is None:
@@ -357,7 +310,7 @@ def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
     return ("about ", number(estimate.mean, form)) if metric.startswith("cost") else worded(estimate, form)
 
 
-def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
+def _gain(optimum: OptimumView, *, is_now: bool) -> Words:
     at = ("confirmation", "trials", 0, "gain", optimum.aim.name)
     gain, runs = optimum.places.estimate(*at, interval="ci95"), optimum.places.at("confirmation", "replications")
     if gain is None or runs is None or optimum.aim.is_axis:
@@ -375,10 +328,10 @@ def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
     return line(start, f"is {way} than the scenario as it is by ", span(size, step), ".")
 
 
-def _loss(optimum: _Optimum) -> Words:
+def _loss(optimum: OptimumView) -> Words:
     """Return what a choice among settings that are as good may cost at most."""
     as_good, rivals, aim = optimum.content.as_good, optimum.rivals, optimum.aim
-    if as_good is None or aim.is_axis:
+    if as_good is None or aim.is_axis or optimum.is_design:
         return ()
     if not rivals:
         return ("All other evaluated settings are worse, with 95 % confidence.",) if not optimum.equal else ()
@@ -392,7 +345,7 @@ def _loss(optimum: _Optimum) -> Words:
     return line(start, size, " against the best (", more_runs(needed), " to tell which that is).")
 
 
-def _conditions(optimum: _Optimum, answer: TrialSummary) -> Iterator[Words]:
+def _conditions(optimum: OptimumView, answer: TrialSummary) -> Iterator[Words]:
     for place, condition in enumerate(answer.conditions):
         value = optimum.places.estimate("answer", "conditions", place, interval="ci95")
         if value is not None:
@@ -400,7 +353,7 @@ def _conditions(optimum: _Optimum, answer: TrialSummary) -> Iterator[Words]:
             yield line(start, worded(value, optimum.form(condition.metric)), ".")
 
 
-def _edge(optimum: _Optimum) -> Iterator[Words]:
+def _edge(optimum: OptimumView) -> Iterator[Words]:
     edge = optimum.content.edge
     if edge is None:
         return
@@ -412,7 +365,7 @@ def _edge(optimum: _Optimum) -> Iterator[Words]:
         yield (f"The conditions are also met before that, with {islands}: more is not always better here.",)
 
 
-def _top(optimum: _Optimum) -> Words:
+def _top(optimum: OptimumView) -> Words:
     top = optimum.content.top
     if top is None:
         return ()
@@ -420,11 +373,11 @@ def _top(optimum: _Optimum) -> Words:
     return (f"A curve through the evaluated values is best at {top.label} (95 % interval: {low} to {high}).",)
 
 
-def _worst(optimum: _Optimum) -> Words:
+def _worst(optimum: OptimumView) -> Words:
     aim = optimum.aim
     means = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
              if (mean := mean_of(trial, aim.name)) is not None]  # fmt: skip
-    if aim.is_axis or optimum.content.front or len(means) < 2:
+    if aim.is_axis or optimum.content.front or optimum.is_design or len(means) < 2:
         return ()
     least, place = min(means)
     if least == max(means)[0]:
@@ -434,7 +387,7 @@ def _worst(optimum: _Optimum) -> Words:
     return (f"Worst evaluated setting: {where}, ", number(worst, optimum.form(aim.name)), ".")
 
 
-def _closed_form(optimum: _Optimum) -> Words:
+def _closed_form(optimum: OptimumView) -> Words:
     form, ettr = optimum.content.closed_form, optimum.places.at("closed_form", "ettr")
     if form is None or ettr is None:
         return ()
@@ -444,7 +397,7 @@ def _closed_form(optimum: _Optimum) -> Words:
     return line(start, number(ettr, PERCENT), of_answer, ".")
 
 
-def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
+def _confirmed(optimum: OptimumView, common: Sequence[str]) -> Iterator[Words]:
     content, confirmation = optimum.content, optimum.content.confirmation
     if confirmation is not None:
         because = "; ".join(why(content))
@@ -454,14 +407,17 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
         yield (f"{verdict} ({runs}, not used in the search).",)
     if content.settings and not content.front:
         options = " ".join(f"--set {shlex.quote(text)}" for text in (*common, *content.settings))
+        if len(options) > _LONGEST_COMMAND:
+            options = f"with --set for each of the settings in {OPTIMIZE}"
         yield (f"To run it, in the folder of the results: ettrick run scenario.resolved.yaml {options}",)
 
 
-def _notes(optimum: _Optimum) -> Iterator[str]:
+def _notes(optimum: OptimumView) -> Iterator[str]:
     content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
     over = f" on each of {content.draws} draws of the unknown inputs" if content.draws else ""
     runs = number_of(content.replications, "replication")
-    yield f"{count} evaluated ({_METHODS[content.method]}), {runs} each{over}, on the same failures."
+    each = "at most" if content.method == "bounds" else "each"
+    yield f"{count} evaluated ({_METHODS[content.method]}), {runs} {each}{over}, on the same failures."
     if content.method == "curve":
         yield "The search misses a peak that is narrower than the gap between two values of its coarse look."
     without = content.closed_form_left_out
@@ -475,7 +431,7 @@ def _notes(optimum: _Optimum) -> Iterator[str]:
 # Pictures and tables of what was evaluated.
 
 
-def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
+def _trials_picture(optimum: OptimumView, name: str) -> Figure | None:
     """Return a metric of all that was evaluated: along the axis if there is one of numbers, else the best of it.
 
     ``None`` if nothing has a mean of it. The table has all metrics.
@@ -496,7 +452,7 @@ def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
     return Figure("evaluated", chart, alt, " ".join(caption), _trials_table(optimum))
 
 
-def _levels(optimum: _Optimum, metric: MetricFormat) -> tuple[tuple[float, str], ...]:
+def _levels(optimum: OptimumView, metric: MetricFormat) -> tuple[tuple[float, str], ...]:
     """Return the bounds of conditions on a metric, with the conditions."""
     conditions = (condition for trial in optimum.content.trials for condition in trial.conditions)
     return tuple({
@@ -505,7 +461,7 @@ def _levels(optimum: _Optimum, metric: MetricFormat) -> tuple[tuple[float, str],
     })  # fmt: skip
 
 
-def _bars(optimum: _Optimum, title: str, metric: MetricFormat, trials: Sequence[TrialSummary]) -> Intervals:
+def _bars(optimum: OptimumView, title: str, metric: MetricFormat, trials: Sequence[TrialSummary]) -> Intervals:
     rows = [
         bar(optimum.where(trial.values), metric, trial, "" if trial.met else "does not keep the conditions")
         for trial in trials[:_MOST_ROWS]
@@ -514,7 +470,7 @@ def _bars(optimum: _Optimum, title: str, metric: MetricFormat, trials: Sequence[
 
 
 def _curve(
-    optimum: _Optimum, title: str, metric: MetricFormat, axis: ChosenAxis, trials: Sequence[TrialSummary]
+    optimum: OptimumView, title: str, metric: MetricFormat, axis: ChosenAxis, trials: Sequence[TrialSummary]
 ) -> Curves:
     line = AxisSlice({}, tuple(sorted(trials, key=lambda trial: trial.numbers[axis.name] or 0.0)))
     answer = optimum.content.answer
@@ -525,7 +481,7 @@ def _curve(
     return Curves(title, axis.scale, ChartAxis(metric.head), series, _levels(optimum, metric), edges)
 
 
-def _best_first(optimum: _Optimum) -> list[TrialSummary]:
+def _best_first(optimum: OptimumView) -> list[TrialSummary]:
     """Return what was evaluated: what keeps the conditions first, and of these the best first."""
     aim = optimum.aim
 
@@ -536,7 +492,7 @@ def _best_first(optimum: _Optimum) -> list[TrialSummary]:
     return sorted(optimum.content.trials, key=place)
 
 
-def _axis(optimum: _Optimum, trials: Sequence[TrialSummary]) -> ChosenAxis | None:
+def _axis(optimum: OptimumView, trials: Sequence[TrialSummary]) -> ChosenAxis | None:
     """Return the axis if there is one alone, of numbers; ``None`` otherwise."""
     if len(optimum.content.axes) != 1 or len(trials) < 2:
         return None
@@ -546,7 +502,7 @@ def _axis(optimum: _Optimum, trials: Sequence[TrialSummary]) -> ChosenAxis | Non
     return axis if axis.is_numeric else None
 
 
-def _trials_table(optimum: _Optimum) -> TableBlock:
+def _trials_table(optimum: OptimumView) -> TableBlock:
     """Return all that was evaluated, or the best of it, with what the conditions say."""
     content = optimum.content
     trials = content.trials if content.method in ("curve", "edge") else _best_first(optimum)
@@ -572,7 +528,7 @@ def _trials_table(optimum: _Optimum) -> TableBlock:
     return table_of("What was evaluated", rows, columns, note=note)
 
 
-def _condition_columns(optimum: _Optimum, index: int, text: str) -> Iterator[Column[TrialSummary]]:
+def _condition_columns(optimum: OptimumView, index: int, text: str) -> Iterator[Column[TrialSummary]]:
     """Yield what a condition came to, and whether it holds; settings that cannot run have none."""
 
     def value(trial: TrialSummary) -> str:
@@ -592,7 +548,7 @@ def _text(trial: TrialSummary, metric: MetricFormat) -> str:
     return metric.worded(summary_of(trial, metric.metric)) or ("cannot run" if trial.trouble else "no mean")
 
 
-def _front_picture(optimum: _Optimum) -> Figure | None:
+def _front_picture(optimum: OptimumView) -> Figure | None:
     """Return all that was evaluated by two aims, and the front of them; ``None`` with one aim."""
     content, aims = optimum.content, [aim for aim in optimum.content.aims if not aim.is_axis][:2]
     if not content.front or len(aims) < 2:
@@ -618,7 +574,7 @@ def _metric_column(metric: MetricFormat) -> Column[TrialSummary]:
 
 
 def _front_points(
-    optimum: _Optimum, metrics: Sequence[MetricFormat], standings: Mapping[frozenset[tuple[str, str]], str]
+    optimum: OptimumView, metrics: Sequence[MetricFormat], standings: Mapping[frozenset[tuple[str, str]], str]
 ) -> Iterator[FrontPoint]:
     for trial in optimum.content.trials:
         (_, x, x95, *_), (_, y, y95, *_) = (bar("", metric, trial) for metric in metrics)
@@ -642,7 +598,7 @@ class _FreshRow(NamedTuple):
     better: str
 
 
-def _confirmation_picture(optimum: _Optimum) -> Figure | None:
+def _confirmation_picture(optimum: OptimumView) -> Figure | None:
     """Return the answer next to what fresh failures make of it; ``None`` without these, or without a metric."""
     fresh = optimum.content.confirmation
     if fresh is None or fresh.as_it_is is None or not optimum.metrics:
@@ -669,7 +625,7 @@ def _confirmation_picture(optimum: _Optimum) -> Figure | None:
     return Figure("confirmation", Intervals(title, metric.unit, tuple(bars)), alt, caption, table)
 
 
-def _fresh_rows(optimum: _Optimum, metric: MetricFormat) -> Iterator[_FreshRow]:
+def _fresh_rows(optimum: OptimumView, metric: MetricFormat) -> Iterator[_FreshRow]:
     content, fresh = optimum.content, optimum.content.confirmation
     before = {_key(trial): trial for trial in (*content.front, content.answer, content.runner_up) if trial}
     for trial in () if fresh is None else fresh.trials:

@@ -30,7 +30,17 @@ _MAX_PICTURES = 3
 MOST_WORDS, LEAST = 20, 18  # words on a slide at most, and the least size of its type [pt]
 
 # Pictures that bear most on what was asked, the first ones first; others follow in the order of the report.
-_BEST = ("comparison", "bridge", "heat-map-1", "tornado", "optimum-front", "where-the-time-goes", "losses")
+_BEST = (
+    "comparison",
+    "bridge",
+    "heat-map-1",
+    "tornado",
+    "optimum-front",
+    "neighbours",
+    "funnel",
+    "where-the-time-goes",
+    "losses",
+)
 
 _MAX_LINES = 40  # lines of a table in the notes
 _SOURCES = "Where the numbers come from:"

@@ -1,0 +1,180 @@
+"""The candidates of a problem as `ettrick.analysis.optimize.core` searches them: simulated, bounded, with neighbours.
+
+Every listed candidate keeps the budgets; conditions and the aim are simulated. Candidates of one base have the same
+failures, and their bounds rest on the same facts.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ettrick.analysis.contest.precision import Ties
+from ettrick.analysis.metrics import is_share
+from ettrick.analysis.optimize.bounds import Candidates, upper, upper_ettr
+from ettrick.analysis.optimize.core import FAILS, KEEPS, OPEN, SearchRules, Space, lower_limit, search
+from ettrick.analysis.optimize.derive import listed_of, neighbours
+from ettrick.analysis.optimize.evaluate import TrialRanking
+from ettrick.analysis.statistics.estimates import contributions
+from ettrick.analysis.statistics.intervals import unseen
+from ettrick.analysis.sweep.task import BLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from ettrick.analysis.optimize.core import Outcome
+    from ettrick.analysis.optimize.derive import Listing
+    from ettrick.analysis.optimize.evaluate import Evaluator, Trial
+    from ettrick.analysis.study.amounts import AxisPosition
+
+    FloatArray = npt.NDArray[np.float64]
+    IntArray = npt.NDArray[np.int64]
+
+_FIRST = 2 * BLOCK
+"""Replications of the first look: whole tasks, so that no replication is simulated twice."""
+
+_CONDITIONS = 0.2
+"""Part of the error that is left to conditions, whose intervals are exact [-]."""
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A search over listed candidates, and where it ended.
+
+    Parameters
+    ----------
+    bound
+        Largest score that each candidate may have, shape (n,): the higher the better; infinite where nothing is known.
+    kinds
+        What each bound rests on, by its name: ``renewal``, ``ideal``, or nothing.
+    stakes
+        The last trial of each candidate that was simulated, and their scores.
+    ranking
+        The trials that keep the conditions, those in the race to the end first.
+    """
+
+    listing: Listing
+    bound: FloatArray
+    kinds: Sequence[str]
+    outcome: Outcome
+    stakes: Stakes
+    ranking: TrialRanking
+
+    @property
+    def trials(self) -> dict[int, Trial]:
+        """The last trial of each candidate that was simulated."""
+        return self.stakes.trials
+
+    def regret(self, fresh: Trial) -> tuple[float, bool]:
+        """Return how far the answer may be below the best of all, and whether what was not simulated says so.
+
+        Parameters
+        ----------
+        fresh
+            The answer on failures that did not choose it: its lower limit needs no allowance for the choice.
+        """
+        if self.outcome.best < 0:
+            return math.inf, True
+        tail = self.stakes.alpha / 4
+        lower = lower_limit(self.stakes.scores(fresh), tail, self.stakes.hidden)
+        limits = self.outcome.limits
+        return max(limits.regret(lower), 0.0), limits.left - lower > max(limits.of_race(lower), 0.0)
+
+
+class Stakes(NamedTuple):
+    """The search's own view of a problem: scores of trials, and what does not matter."""
+
+    bench: Evaluator
+    candidates: Sequence[Sequence[AxisPosition]]
+    trials: dict[int, Trial]
+
+    def simulate(self, chosen: Sequence[int], replications: int) -> tuple[FloatArray, IntArray]:
+        """Return scores (k, replications) and what is known of conditions (k,) of some candidates."""
+        trials = self.bench.evaluate([self.candidates[index] for index in chosen], replications)
+        self.trials.update(zip(chosen, trials, strict=True))
+        scores = np.array([self.scores(trial, replications) for trial in trials])
+        return scores, np.array([self._status(trial, row) for trial, row in zip(trials, scores, strict=True)])
+
+    def scores(self, trial: Trial, replications: int | None = None) -> FloatArray:
+        """Return the first aim by replication, the higher the better; NaN where it is not known."""
+        aim, replications = self.bench.problem.aims[0], replications or trial.cell.stated.replications
+        row = None if trial.trouble else contributions(trial.cell.stated.metrics.get(aim.name, ())[:replications])
+        if row is None:
+            return np.full(replications, np.nan)
+        # What has no chance in it has one replication.
+        return np.broadcast_to(aim.score(1.0) * row, replications) if len(row) == 1 else aim.score(1.0) * row
+
+    def _status(self, trial: Trial, scores: FloatArray) -> int:
+        if np.isnan(scores[0]) or trial.verdict == "fails":
+            return FAILS
+        return KEEPS if trial.is_usable else OPEN
+
+    @property
+    def alpha(self) -> float:
+        """The probability that the regret is exceeded [-]."""
+        return (1 - _CONDITIONS) * (1 - self.bench.problem.spec.confidence)
+
+    def hidden(self, replications: int) -> float:
+        """Return what an event may be worth that none of so many replications met."""
+        name = self.bench.problem.aims[0].name
+        means = [trial.aims[0].mean for trial in self.trials.values() if trial.aims[0].mean is not None]
+        if any(name in trial.cell.stated.exact for trial in self.trials.values()) or not means:
+            return 0.0
+        return unseen(replications) * (1.0 if is_share(name) else float(np.median(np.abs(means))))
+
+
+def race(bench: Evaluator, most: int, seconds: float | None) -> Raced:
+    """Return the best of all candidates that a problem lists, on common replications.
+
+    Parameters
+    ----------
+    most
+        Candidates that are simulated where no bound is known; with bounds all are that may be the best.
+    seconds
+        After which it ends with what it knows; ``None`` for no limit.
+
+    Raises
+    ------
+    ScenarioError
+        With one line for each mistake of the study.
+    """
+    listing = listed_of(bench.problem)
+    aim, spec = bench.problem.aims[0], bench.problem.spec
+    candidates = Candidates(listing.bases, listing.base_of, listing.step_time, listing.tokens, listing.interval)
+    ettr, kinds = upper_ettr(candidates)
+    bound = upper(aim.name, candidates, ettr)
+    stakes = Stakes(bench, listing.candidates, {})
+    ties = Ties.parse(spec.precision or spec.tie or bench.problem.loaded.study.tie)
+    rules = SearchRules(
+        tie=lambda score: ties.points if is_share(aim.name) else ties.part * abs(score),
+        alpha=stakes.alpha,
+        first=_FIRST,
+        step=BLOCK,
+        most=math.inf if np.isfinite(bound).all() else most,
+    )
+
+    def beside(index: int) -> list[int]:
+        return [candidate for candidate, _ in neighbours(listing, index)]
+
+    space = Space(bound, stakes.simulate, beside, listing.base_of, stakes.hidden)
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    outcome = search(space, rules, lambda: time.monotonic() > end)
+    return Raced(listing, bound, kinds, outcome, stakes, _ranking(outcome, stakes.trials))
+
+
+def _ranking(outcome: Outcome, trials: dict[int, Trial]) -> TrialRanking:
+    """Return the trials that keep the conditions, by mean; those that were in the race to the end come first."""
+    if outcome.best < 0:
+        return TrialRanking((), (), None, None)
+    last = [outcome.best, *outcome.ties, *outcome.unresolved]
+    rest = sorted(set(outcome.simulated) - set(last), key=lambda index: -outcome.means[index])
+    usable = [trials[index] for index in (*last, *rest) if trials[index].is_usable]
+    as_good = [trials[index] for index in last if trials[index].is_usable]
+    equal = [trials[index] for index in outcome.ties if trials[index].is_usable]
+    return TrialRanking(tuple(usable), tuple(as_good), None, None, tuple(equal))
