@@ -11,7 +11,7 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.optimize.bounds import Candidates, excess, upper, upper_ettr
-from ettrick.analysis.optimize.core import KEEPS, Race, Rules, Space
+from ettrick.analysis.optimize.core import KEEPS, Race, SearchRules, Space
 from ettrick.sim.closed_form.renewal import closed_form
 from ettrick.sim.formulas.goodput import efficiency, optimal_interval
 from tests.intervals import student
@@ -295,7 +295,7 @@ def test_the_audit_catches_a_bound_that_is_too_low(factor: float) -> None:
     def simulate(indices: Sequence[int], count: int) -> tuple[FloatArray, IntArray]:
         return np.array([simulated(bases[index], count=count) for index in indices]), np.full(len(indices), KEEPS)
 
-    race = Race(Space(factor * upper_ettr(alone(*bases))[0], simulate), Rules(first=24, batch=1))
+    race = Race(Space(factor * upper_ettr(alone(*bases))[0], simulate), SearchRules(first=24, batch=1))
     race.run(lambda: False)
     audit = race.audit()
     assert audit.candidates >= 3
