@@ -293,14 +293,17 @@ def is_tie(bench: Evaluator, difference: AimResult | None) -> bool:
 def error_of_ratio(ours: Prepared, theirs: Prepared) -> float:
     """Return the standard deviation of the logarithm of the ratio of two modelled steps [-]; 0 where one is measured.
 
-    Layouts of the same accelerator share what is wrong of its constants: what is left is the scatter of calibrated
-    steps. Nothing is shared between accelerators, and everything by a layout and itself.
+    Layouts of the same accelerator whose groups use the network alike share the errors of its constants: the scatter of
+    calibrated steps is left. Where other groups use it, or other accelerators, those of each are its own.
     """
     first, second = (prepared.jobs[0].plan if prepared.jobs else None for prepared in (ours, theirs))
     if first is None or second is None:
         return 0.0
     if first.machine.chip != second.machine.chip:
         return math.hypot(first.sigma, second.sigma)
+    on_network, on_network_too = ([link.network > 0 for link in plan.machine.links] for plan in (first, second))
+    if on_network != on_network_too:
+        return max(first.sigma, second.sigma)
     if first.work == second.work:
         return 0.0
     experts = first.work.shape.experts is not None
