@@ -73,11 +73,12 @@ if TYPE_CHECKING:
         shipped,
         template,
     )
+    from ettrick.sim.offers import JobChange, LayoutFronts, Offer, RefusedError, amount, largest, recounted, refusal_of
     from ettrick.sim.plugins import PluginError
     from ettrick.sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, SCHEDULING, Bucket
     from ettrick.sim.prepare.explained import RecoverySummary, recovery_summary
-    from ettrick.sim.prepare.placement import Placement, placement
-    from ettrick.sim.prepare.prepare import examine, prepare
+    from ettrick.sim.prepare.placement import Placement, placement, sized
+    from ettrick.sim.prepare.prepare import check, examine, prepare
     from ettrick.sim.prepare.services import REPLAYED, PreparedService, services_of
     from ettrick.sim.prepare.step import check_memory
     from ettrick.sim.run import MOST_EVENTS, TraceCache, block_size, check_work, run, run_block, trace, with_engine
@@ -104,11 +105,12 @@ import_on_use(
         " load load_cluster locate parse shipped template",
         "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError job_index",
+        "offers": "JobChange LayoutFronts Offer RefusedError amount largest recounted refusal_of",
         "plugins": "PluginError",
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE SCHEDULING",
         "prepare.explained": "RecoverySummary recovery_summary",
-        "prepare.placement": "Placement placement",
-        "prepare.prepare": "examine prepare",
+        "prepare.placement": "Placement placement sized",
+        "prepare.prepare": "check examine prepare",
         "prepare.services": "PreparedService REPLAYED services_of",
         "prepare.step": "check_memory",
         "run": "MOST_EVENTS TraceCache block_size check_work run run_block trace with_engine",

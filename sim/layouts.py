@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ettrick.sim.input.scenario import Scenario
     from ettrick.sim.scenario.model import JobSpec
     from ettrick.sim.steps import Links, Workload
+    from ettrick.sim.steps.time import Machine
     from ettrick.sim.steps.workload import Sharding
 
 # Why a job has no layout on a number of GPUs, and which numbers and sizes are closest to having one.
@@ -167,21 +168,13 @@ class LayoutSearch:
         self.gpus = spec.gpus if gpus is None else gpus
         counts = scenario.cluster.counts()
         self.site = EmptyCluster.of(scenario, counts, whole_units(scenario, counts))
-        self.placed_job = PlacedJob(self.site, spec, self.index)
-        shape, batch = self.placed_job.shape, spec.batch
-        if shape is None or batch is None:
-            lacking = " and ".join(name for name in ("model", "batch") if getattr(spec, name) is None)
-            raise ValueError(f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})")
+        self.placed_job, self.base, self.machine = modelled(self.site, spec, self.index)
         _check_gpus(scenario, self.gpus)
-        stated = Parallelism() if spec.parallelism is None else spec.parallelism
-        layout = Parallelism(tensor=stated.expert_tensor, expert_tensor=stated.expert_tensor)
-        self.base = self.placed_job.workload(shape, batch, layout, spec.execution)
-        self.machine = self.placed_job.machine(shape, ideal_links(self.base, 1.0, 1.0, 1))
         self.domain = self.site.domain
         self.bounds = Bounds(
             self.gpus,
             self.machine.chip.memory * (SLACK if try_options else 1.0),
-            shape.heads if any_tensor else self.domain,
+            self.base.shape.heads if any_tensor else self.domain,
             _shardings(spec.execution.sharding, try_parameters=try_parameters, try_options=try_options),
             try_options,
         )
@@ -194,7 +187,7 @@ class LayoutSearch:
         """Measured over modelled time of the scenario's own layout [-]; all times are the model's times this."""
         self.sigma = self.machine.shares.sigma
         if self.scale != 1.0:
-            self.sigma = steps.calibrated_sigma(self.machine.shares, experts=shape.experts is not None)
+            self.sigma = steps.calibrated_sigma(self.machine.shares, experts=self.base.shape.experts is not None)
         """Standard deviation of the logarithm of true over stated times [-]."""
         self._within = spec.parallelism.within_domain if spec.parallelism is not None else ()
         self._sets: LruCache[int] = LruCache(_SIZES)
@@ -305,7 +298,26 @@ class LayoutSearch:
         return self._stages.get(_sizes(work), count)
 
 
-def execution_of(work: Workload) -> dict[str, Any]:
+def modelled(site: EmptyCluster, spec: JobSpec, index: int) -> tuple[PlacedJob, Workload, Machine]:
+    """Return a job on an empty cluster, its step on one GPU, and the machine that it runs on.
+
+    Raises
+    ------
+    ValueError
+        If it has no model or batch.
+    """
+    job, batch = PlacedJob(site, spec, index), spec.batch
+    shape = job.shape
+    if shape is None or batch is None:
+        lacking = " and ".join(name for name in ("model", "batch") if getattr(spec, name) is None)
+        raise ValueError(f"job '{spec.name}': its layouts are those of a model and a batch (missing: {lacking})")
+    tensor = 1 if spec.parallelism is None else spec.parallelism.expert_tensor
+    layout = Parallelism(tensor=tensor, expert_tensor=tensor)
+    base = job.workload(shape, batch, layout, spec.execution)
+    return job, base, job.machine(shape, ideal_links(base, 1.0, 1.0, 1))
+
+
+def execution_of(work: Workload) -> dict[str, object]:
     """Return what a search for layouts chooses of the execution of a job, by key."""
     return {
         "microbatch": work.microbatch,

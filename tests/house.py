@@ -44,13 +44,13 @@ def measures() -> list[Measure]:
     functions = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
     engine = [len(circle) for circle in module_circles(product, "sim/engine/")]
     return [
-        Measure("product files", len(product), 250, 311),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 76_205),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_799),
+        Measure("product files", len(product), 250, 309),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 75_783),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_206),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 899),
         Measure("tests files", len(tests), 190, 257),
-        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 63_852),
-        Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 117),
+        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 63_847),
+        Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 115),
         Measure(
             "x: Any = scenario...", len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))), 0, 0
         ),
@@ -64,7 +64,7 @@ def measures() -> list[Measure]:
         Measure("type: ignore", everything.count("# type: ignore"), 30, 16),
         Measure("complexity above 15", sum(complexity(function) > 15 for function in functions), 40, 7),
         Measure("functions above 40 lines", sum(_lines(function) > 40 for function in functions), 80, 18),
-        Measure("assert x is not None", len(re.findall(r"assert \S+ is not None", everything)), 60, 19),
+        Measure("assert x is not None", len(re.findall(r"assert \S+ is not None", everything)), 60, 18),
         Measure("bindings of the dialect", sum(map(dialect_bindings, trees.values())), 300, 26),
     ]
 

@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.prepare",),
     ("sim.load", "sim.closed_form", "sim.compiled"),
     ("sim.run", "sim.layouts"),
+    ("sim.offers",),
     ("sim",),
     ("analysis",),
     ("cli",),  # with analysis.commands, which is a part of it

@@ -26,27 +26,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.optimize.fronts import Front, Groups, Layout, front_of
-from ettrick.analysis.optimize.offers import (
-    LEVEL,
-    Offer,
-    RefusedError,
-    data_width,
-    divided,
-    fewest_spares,
-    kind_of,
-    largest,
-    recounted,
-)
 from ettrick.analysis.optimize.problem import Derived, NumericRange
 from ettrick.analysis.study.amounts import AxisPosition, Point
 from ettrick.analysis.study.model import where_labels
-from ettrick.sim.formulas import goodput, nodes
+from ettrick.sim.formulas import goodput
 from ettrick.sim.input import complaints
-from ettrick.sim.layouts import execution_of
-from ettrick.sim.prepare.placement import EmptyCluster, sized, whole_units
-from ettrick.sim.prepare.prepare import check
-from ettrick.sim.scenario.fields import PathError
 from ettrick.sim.units import DURATION, show
 
 if TYPE_CHECKING:
@@ -55,12 +39,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.optimize.problem import Domain, Problem
-    from ettrick.sim import Prepared, Scenario
-    from ettrick.sim.cluster import ClusterSpec
+    from ettrick.sim import ClusterSpec, JobChange, Offer, Prepared, Scenario
     from ettrick.sim.scenario.model import JobSpec
 
     FloatArray = npt.NDArray[np.float64]
     IntArray = npt.NDArray[np.int64]
+    Positions = Mapping[str, AxisPosition]
+    """Of some axes."""
 
 NOT_HERE = AxisPosition("–", None, ())
 """The position on an axis that does not exist for the other choices."""
@@ -281,9 +266,9 @@ class _Lister:
         self.facts: list[dict[str, str]] = []
         self.used: list[dict[str, float]] = []
         self.refusals: list[_Refusal] = []
-        self.tried: Counter[tuple[str, str]] = Counter()
-        self.groups: dict[str, Groups] = {}
-        self.fronts: dict[object, Front] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """How many combinations each value of an axis is in, and each pair of values."""
+        self.fronts = sim.LayoutFronts()
         self.listed = self.dominated = 0
         self.follows = bool({"size", "layout"} & self.axis_of.keys())
         """Whether the job follows from the cluster."""
@@ -291,204 +276,107 @@ class _Lister:
         self.shrinks = aim.startswith(("tokens_per_", "cost", "energy", "co2")) and aim != "tokens_per_day"
         """Whether the goal divides by what is owned, so that nothing is owned that is not used."""
 
-    def offers(self) -> list[Offer]:
-        """Return the scenario of every combination of what is named, which need not run yet."""
-        loaded, offers = self.problem.loaded, []
+    def offers(self) -> Sequence[tuple[Positions, Offer]]:
+        """Return the offer of every combination of what is named."""
+        loaded, batch, offers = self.problem.loaded, self.problem.spec.batch, []
+        values: Positions
         for values in _named(self.problem):
             chosen = [values.get(name, NOT_HERE) for name in self.problem.domains]
             point = Point(0, 0, 0, self.problem.values(chosen, 0))
             try:
-                offers.append(Offer.of(values, loaded.template.scenario(loaded.overrides(point), must_run=False)))
+                scenario = loaded.template.scenario(loaded.overrides(point), must_run=False)
+                sequences = None if batch is None else (batch.sequences[0], batch.sequences[1])
+                offers.append((values, sim.Offer.of(scenario, self.budgets, sequences)))
             except sim.ScenarioError as error:
-                self._refuse(values, RefusedError("units" if "scale_up" in str(error) else "check", error.lines[0]))
-            except RefusedError as error:
+                kind = "units" if "scale_up" in str(error) else "check"
+                self._refuse(values, sim.RefusedError(kind, error.lines[0]))
+            except sim.RefusedError as error:
                 self._refuse(values, error)
         return offers
 
-    def _refuse(self, values: Mapping[str, AxisPosition], error: RefusedError | PathError) -> None:
-        kind, rule = (error.kind, str(error)) if isinstance(error, RefusedError) else kind_of(error)
+    def _refuse(self, values: Positions, error: sim.RefusedError | sim.PathError) -> None:
+        refusal = sim.refusal_of(error) if isinstance(error, sim.PathError) else error
         labels = {name: value.label for name, value in values.items() if value is not NOT_HERE}
-        self.refusals.append(_Refusal(labels, kind, rule))
+        self.refusals.append(_Refusal(labels, refusal.kind, str(refusal)))
         self._count(labels)
 
     def _count(self, labels: Mapping[str, str]) -> None:
         self.listed += 1
-        self.tried.update(labels.items())
-        self.tried.update(_pairs(labels))
+        self.counts.update(labels.items())
+        self.counts.update(_pairs(labels))
 
-    def add(self, offer: Offer) -> None:
-        """List the sizes of a combination of what is named."""
+    def add(self, values: Positions, offer: Offer) -> None:
+        """List the sizes of an offer; of derived ones the largest first: its fastest layout is on another one."""
+        cluster = offer.scenario.cluster
         try:
-            if "size" in self.axis_of:
-                self._add_sizes(offer)
-            else:
-                self.add_size(offer, offer.scenario.cluster if offer.scenario.cluster.states_nodes else None, 0)
-        except (RefusedError, PathError) as error:
-            self._refuse(offer.values, error)
+            if "size" not in self.axis_of:
+                self.add_size(values, offer, cluster if cluster.states_nodes else None, 0)
+                return
+            most = offer.most()
+            used = self.add_size(values, offer, offer.cluster(most), most)
+            sizes = {math.floor(most * share + 1e-9) for share in _SHARES} | {used}
+            if self.shrinks:
+                sizes |= {most >> power for power in range(1, most.bit_length())}
+            for units in sorted(sizes - {most, 0}, reverse=True):
+                self.add_size(values, offer, offer.cluster(units), units)
+        except (sim.RefusedError, sim.PathError) as error:
+            self._refuse(values, error)
 
-    def _add_sizes(self, offer: Offer) -> None:
-        """List the derived sizes, the largest first: its fastest layout is on another one."""
-        most = offer.most(self.budgets)
-        used = self.add_size(offer, offer.cluster(most), most)
-        sizes = {math.floor(most * share + 1e-9) for share in _SHARES} | {used}
-        if self.shrinks:
-            sizes |= {most >> power for power in range(1, most.bit_length())}
-        for units in sorted(sizes - {most, 0}, reverse=True):
-            self.add_size(offer, offer.cluster(units), units)
-
-    def add_size(self, offer: Offer, cluster: ClusterSpec | None, units: int) -> int:
+    def add_size(self, values: Positions, offer: Offer, cluster: ClusterSpec | None, units: int) -> int:
         """List the spares of a size; return the fewest units that the fastest layout uses, 0 for none."""
         fastest = (0.0, 0)
-        for spares in self._spares(offer, cluster):
+        for hot in offer.spares(cluster) if "spares" in self.axis_of else [offer.scenario.spares.hot]:
             try:
-                scenario, free = self._with_spares(offer, cluster, spares)
-                for layout in self._layouts(offer, scenario, free):
-                    fastest = max(fastest, self._add_base(offer, scenario, layout, units))
-            except (RefusedError, PathError) as error:
-                self._refuse(offer.values, error)
+                scenario = self._with_spares(offer, cluster, hot)
+                for change in self._changes(offer, scenario, is_free=cluster is not None):
+                    fastest = max(fastest, self._add_base(values, offer, scenario, change, units))
+            except (sim.RefusedError, sim.PathError) as error:
+                self._refuse(values, error)
         return -fastest[1]
 
-    def _spares(self, offer: Offer, cluster: ClusterSpec | None) -> list[int]:
-        """Return the numbers of hot spares that are listed [nodes]."""
-        if "spares" not in self.axis_of:
-            return [offer.scenario.spares.hot]
-        if cluster is not None:
-            most = offer.room(cluster) // offer.step - 1
-            owned = cluster.hosts.nodes // (offer.size if offer.step > 1 else 1)
-            fewest = fewest_spares(owned, offer.unavailability(cluster))
-        else:
-            most, scenario = 10**6, sized(offer.scenario)
-            needed = sum(offer.nodes(job) for job in scenario.jobs)
-            fewest = nodes.spares_needed(-(-needed // offer.step), offer.unavailability(scenario.cluster), LEVEL)
-        counts = range(max(fewest - 2, 0), min(fewest + 2, most) + 1)
-        if not counts:
-            rule = f"{fewest:,} spares are needed for {LEVEL:.0%} of the time, and that leaves nothing to a job"
-            raise RefusedError("spares", rule)
-        return [count * offer.step for count in counts]
-
-    def _with_spares(self, offer: Offer, cluster: ClusterSpec | None, hot: int) -> tuple[Scenario, int | None]:
-        """Return the scenario with a cluster and spares, and the GPUs that the job may have; None for its own."""
-        spares = offer.scenario.spares
-        update: dict[str, Any] = {"hot": hot}
+    def _with_spares(self, offer: Offer, cluster: ClusterSpec | None, hot: int) -> Scenario:
+        """Return the scenario with a cluster and spares; GPUs that a derived job leaves are withheld."""
+        spares = offer.scenario.spares.model_copy(update={"hot": hot})
         if self.follows and "idle" not in spares.model_fields_set:
-            update["idle"] = "withhold"
-        update = {"spares": spares.model_copy(update=update)}
-        update |= {"cluster": cluster} if cluster is not None else {}
-        scenario = offer.scenario.model_copy(update=update)
-        if cluster is None or offer.job is None or not self.follows:
-            return scenario, None
-        reserved = scenario.spares.total + sum(map(offer.nodes, scenario.jobs[1:]))
-        free = (offer.room(cluster) - reserved) // offer.step * offer.step * offer.gpus
-        if free <= 0:
-            rule = f"{reserved:,} nodes are for spares and other jobs, which leaves none to the job"
-            raise RefusedError("units", rule)
-        return scenario, free
+            spares = spares.model_copy(update={"idle": "withhold"})
+        return offer.scenario.model_copy(update={"spares": spares, "cluster": cluster or offer.scenario.cluster})
 
-    # -------------------------------------------------------------------------------------------- layouts
-
-    def _layouts(self, offer: Offer, scenario: Scenario, free: int | None) -> Sequence[Layout | int | None]:
-        """Return the layouts of the job; or its GPUs alone; or nothing where it stays as it is."""
+    def _changes(self, offer: Offer, scenario: Scenario, *, is_free: bool) -> list[JobChange]:
+        """Return the layouts of the job, or as many replicas as there is room for, or no change where none follows."""
         spec = offer.job
         if spec is None or not self.follows:
-            return [None]
-        gpus = spec.gpus if free is None else free
+            return [sim.JobChange({})]
+        gpus = offer.free(scenario) if is_free else spec.gpus
         if "layout" not in self.axis_of:
-            return [gpus if spec.parallelism is None else self._width(offer, spec, gpus)[0]]
-        front = self._front(offer, scenario, spec, gpus)
-        if not front.layouts:
-            if front.divides:
-                raise RefusedError("memory", f"no layout on {gpus:,} GPUs or fewer fits into their memory")
-            step, batch = offer.step * offer.gpus, self._batch(spec)
-            if not front.multiple:
-                raise RefusedError("divides", f"no replica of {gpus:,} GPUs or fewer is whole units of {step:,}")
-            raise RefusedError("divides", f"no number of replicas divides {divided(gpus, step, batch, front.multiple)}")
+            return [offer.widened(spec, gpus)]
+        front = self.fronts.of(offer, spec, scenario, gpus)
         self.listed += front.fitting - len(front.layouts)
         self.dominated += front.fitting - len(front.layouts)
-        return front.layouts
+        return [layout.change(spec) for layout in front.layouts]
 
-    def _front(self, offer: Offer, scenario: Scenario, spec: JobSpec, gpus: int) -> Front:
-        """Return the layouts that none beats, worked out once for all that have as many GPUs in the same place."""
-        cluster = scenario.cluster
-        if cluster.nodes is None:
-            cluster = offer.cluster(-(-(gpus // offer.gpus + scenario.spares.total) // offer.usable))
-        fabric = cluster.fabric
-        job = repr(
-            (cluster.all_pools[0].accelerator, offer.gpus, cluster.nodes_per_domain, fabric.nic, fabric.rails, spec)
-        )
-        whole, counts = scenario.recovery.elastic, cluster.counts()
-        key = (job, gpus, whole, offer.step, repr(fabric), counts["pod"] > 1, scenario.scheduler.pack)
-        if key not in self.fronts:
-            empty = scenario.model_copy(update={"jobs": (), "cluster": cluster})
-            site = EmptyCluster.of(empty, counts, whole_units(empty, counts))
-            groups = self.groups.get(job) or Groups(spec, cluster)
-            self.groups[job] = groups
-            self.fronts[key] = front_of(groups, site, gpus, self._batch(spec), offer.step * offer.gpus, whole=whole)
-        return self.fronts[key]
-
-    def _batch(self, spec: JobSpec) -> tuple[int, int]:
-        """Return the fewest and most sequences of a step."""
-        if self.problem.spec.batch is not None:
-            least, most = self.problem.spec.batch.sequences
-            return least, most
-        sequences = spec.batch.tokens // spec.batch.sequence if spec.batch is not None else 0
-        return sequences, sequences
-
-    def _width(self, offer: Offer, spec: JobSpec, gpus: int) -> tuple[int, int]:
-        """Return GPUs and sequences of a job with as many of its replicas as there is room for; 0 without a batch."""
-        layout, batch, step = spec.parallelism, spec.batch, offer.step * offer.gpus
-        assert layout is not None
-        replica = layout.gpus // layout.data
-        of = step // math.gcd(step, replica)
-        data, sequences = gpus // replica // of * of, 0
-        if batch is not None:
-            near = batch.tokens // batch.sequence
-            data, sequences = data_width(data, self._batch(spec), spec.execution.microbatch, of=of, near=near)
-        if not data:
-            text = divided(gpus, step, self._batch(spec), of * spec.execution.microbatch)
-            raise RefusedError("divides", f"no number of replicas of {replica:,} GPUs divides {text}")
-        return data * replica, sequences
-
-    def _changes(self, offer: Offer, spec: JobSpec, layout: Layout | int) -> dict[str, Any]:
-        """Return what a layout, or a number of GPUs, changes in the description of its job."""
-        if not isinstance(layout, int):
-            changes = {"gpus": layout.work.gpus, "parallelism": layout.parallelism}
-            changes["execution"] = spec.execution.model_copy(update=execution_of(layout.work))
-            sequences = layout.work.sequences
-        elif spec.parallelism is None:
-            return {"gpus": layout}
-        else:
-            data = layout * spec.parallelism.data // spec.parallelism.gpus
-            changes = {"gpus": layout, "parallelism": spec.parallelism.model_copy(update={"data": data})}
-            _, sequences = self._width(offer, spec, layout)
-        if spec.batch is not None:
-            changes["batch"] = spec.batch.model_copy(update={"tokens": sequences * spec.batch.sequence})
-        return changes
-
-    # ---------------------------------------------------------------------------------- bases and intervals
-
-    def _add_base(self, offer: Offer, scenario: Scenario, layout: Layout | int | None, units: int) -> tuple[float, int]:
+    def _add_base(
+        self, values: Positions, offer: Offer, scenario: Scenario, change: JobChange, units: int
+    ) -> tuple[float, int]:
         """Examine the scenario of a layout and list its intervals; return its tokens of a second and -units used."""
-        spec = offer.job
-        if spec is not None and layout is not None:
-            scenario = scenario.with_job(0, **self._changes(offer, spec, layout))
+        scenario = scenario.with_job(0, **change.values) if change.values else scenario
         used = -(-(scenario.spares.total + sum(map(offer.nodes, scenario.jobs))) // offer.usable)
         try:
             if units and self.shrinks and 0 < used < units:
                 units = used
                 scenario = scenario.model_copy(update={"cluster": offer.cluster(units)})
-            scenario = sized(scenario)
-            offer.check_budgets(scenario.cluster, self.budgets)
-            positions = {**offer.values, **self._positions(offer, scenario, layout, units)}
+            scenario = sim.sized(scenario)
+            offer.check_budgets(scenario.cluster)
+            positions = {**values, **self._positions(offer, scenario, change, units)}
             labels = tuple(position.label for position in positions.values())
             if labels not in self.seen:
-                self._add_rows(positions, check(scenario))
+                self._add_rows(positions, sim.check(scenario))
                 self.facts.append(_facts(offer, self.bases[-1], units))
-                self.used.append(offer.demand(scenario.cluster, self.budgets))
+                self.used.append(offer.demand(scenario.cluster))
             self.seen.add(labels)
-        except (RefusedError, PathError) as error:
-            self._refuse(offer.values, error)
+        except (sim.RefusedError, sim.PathError) as error:
+            self._refuse(values, error)
             return 0.0, 0
-        return (layout.rate if isinstance(layout, Layout) else 0.0), -used
+        return change.rate, -used
 
     def _add_rows(self, positions: dict[str, AxisPosition], prepared: Prepared) -> None:
         """List the intervals of a base."""
@@ -501,25 +389,22 @@ class _Lister:
             self.rows.append((row, len(self.bases) - 1, interval))
             self._count({name: at.label for name, at in positions.items() if at is not NOT_HERE})
 
-    def _positions(
-        self, offer: Offer, scenario: Scenario, layout: Layout | int | None, units: int
-    ) -> dict[str, AxisPosition]:
+    def _positions(self, offer: Offer, scenario: Scenario, change: JobChange, units: int) -> dict[str, AxisPosition]:
         """Return the positions on the axes of size, spares and layout, with all that they write to the scenario."""
         hot, settings = scenario.spares.hot, dict[str, list[tuple[str, Any]]](size=[], layout=[])
         if units:
             settings["size"] = [("cluster.nodes", scenario.cluster.hosts.nodes)]
-            tiers = recounted(offer.scenario.cluster, scenario.cluster)
+            tiers = sim.recounted(offer.scenario.cluster, scenario.cluster)
             settings["size"] += [(f"cluster.fabric.{tier}.switches", None) for tier in tiers]
         followers = settings["layout" if "layout" in self.axis_of else "size"]
         if scenario.spares.idle != offer.scenario.spares.idle:
             followers.append(("spares.idle", scenario.spares.idle))
-        if offer.job is not None and layout is not None:
+        if offer.job is not None and change.values:
             followers += _job_settings(offer.job, scenario.jobs[0])
-        name = layout.label if isinstance(layout, Layout) else ""
         positions = {
             "size": AxisPosition(offer.words(units), float(scenario.cluster.hosts.nodes), tuple(settings["size"])),
             "spares": AxisPosition(f"{hot // offer.step:,}", float(hot // offer.step), (("spares.hot", hot),)),
-            "layout": AxisPosition(name, None, tuple(settings["layout"])),
+            "layout": AxisPosition(change.label, None, tuple(settings["layout"])),
         }
         return {name: positions[kind] for kind, name in self.axis_of.items() if kind in positions}
 
@@ -556,8 +441,8 @@ class _Lister:
         for items in (lambda labels: list(labels.items()), _pairs):
             counts = Counter(item for row in left for item in items(row.labels))
             for item, count in counts.items():
-                is_only = all(name != item[0] or label == item[1] for name, label in self.tried)
-                if count == self.tried[item] and not is_only:
+                is_only = all(name != item[0] or label == item[1] for name, label in self.counts)
+                if count == self.counts[item] and not is_only:
                     yield from _by_kind([row for row in left if item in items(row.labels)], *item)
                     left = [row for row in left if item not in items(row.labels)]
         yield from _by_kind(left, "", "")
@@ -628,7 +513,7 @@ def _job_settings(before: JobSpec, job: JobSpec) -> list[tuple[str, Any]]:
 def _intervals(prepared: Prepared) -> dict[float, AxisPosition]:
     """Return the times between saves to the remote store that are listed, by time [s]."""
     if not prepared.jobs:
-        raise RefusedError("check", "no named job saves: there is no interval to derive")
+        raise sim.RefusedError("check", "no named job saves: there is no interval to derive")
     job, tiers = prepared.jobs[0], prepared.scenario.checkpoint.tiers
     index = next(place for place, tier in enumerate(tiers) if tier.store == "remote")
     rung = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
@@ -654,7 +539,7 @@ def _facts(offer: Offer, prepared: Prepared, units: int) -> dict[str, str]:
     facts = {"owned": f"{offer.words(units)}, {owned}" if units else owned}
     if units and (rule := offer.uncabled(units + 1)):
         facts["fabric"] = f"ends here: {rule}"
-    for tier, stated in recounted(former.cluster, cluster).items():
+    for tier, stated in sim.recounted(former.cluster, cluster).items():
         facts[tier] = f"{prepared.counts[tier]:,} {tier} switches: the stated {stated:,} cannot be cabled"
     facts |= {"spares": f"{scenario.spares.hot:,} nodes"} if scenario.spares.hot else {}
     if not scenario.jobs:
@@ -687,8 +572,8 @@ def listed_of(problem: Problem) -> Listing:
     wrong = dict.fromkeys((*_given_twice(lister), *_without_layouts(lister, offers), *_without_prices(lister, offers)))
     if wrong:
         raise sim.ScenarioError(wrong)
-    for offer in offers:
-        lister.add(offer)
+    for values, offer in offers:
+        lister.add(values, offer)
     return lister.listing()
 
 
@@ -697,19 +582,19 @@ def _what_helps(problem: Problem) -> dict[str, float]:
     needed: dict[str, float] = {}
     lister = _Lister(problem)
     limits, lister.budgets = lister.budgets, dict.fromkeys(lister.budgets, math.inf)
-    for offer in lister.offers() if "size" in lister.axis_of else ():
+    for values, offer in lister.offers() if "size" in lister.axis_of else ():
 
-        def is_none(units: int, offer: Offer = offer) -> bool:
+        def is_none(units: int, values: Positions = values, offer: Offer = offer) -> bool:
             lister.used.clear()
             lister.seen.clear()
             try:
                 if units <= _MOST_HELPED:
-                    lister.add_size(offer, offer.cluster(units), units)
-            except (RefusedError, PathError):
+                    lister.add_size(values, offer, offer.cluster(units), units)
+            except (sim.RefusedError, sim.PathError):
                 return True
             return units <= _MOST_HELPED and not lister.used
 
-        if not is_none(largest(is_none) + 1) and lister.used:
+        if not is_none(sim.largest(is_none) + 1) and lister.used:
             needed = {name: min(needed.get(name, math.inf), lister.used[0][name]) for name in limits}
     return {name: value for name, value in needed.items() if value > limits[name]}
 
@@ -735,10 +620,10 @@ def _given_twice(lister: _Lister) -> Iterator[str]:
                 yield complaints.line(document, at, rule)
 
 
-def _without_layouts(lister: _Lister, offers: Sequence[Offer]) -> Iterator[str]:
+def _without_layouts(lister: _Lister, offers: Sequence[tuple[Positions, Offer]]) -> Iterator[str]:
     """Yield which jobs have no layouts that could be derived."""
     at = ("vary", lister.axis_of.get("layout", ""), "derive")
-    for job in (offer.job for offer in offers if "layout" in lister.axis_of):
+    for job in (offer.job for _, offer in offers if "layout" in lister.axis_of):
         if job is None or job.model is None or job.batch is None:
             yield complaints.line(lister.problem.loaded.document, at, "needs a job with a model and a batch")
         elif job.step_time is not None or job.mfu is not None:
@@ -746,10 +631,10 @@ def _without_layouts(lister: _Lister, offers: Sequence[Offer]) -> Iterator[str]:
             yield complaints.line(lister.problem.loaded.document, at, rule)
 
 
-def _without_prices(lister: _Lister, offers: Sequence[Offer]) -> Iterator[str]:
+def _without_prices(lister: _Lister, offers: Sequence[tuple[Positions, Offer]]) -> Iterator[str]:
     """Yield why the budget of money cannot be kept."""
     document, at = lister.problem.loaded.document, ("optimize", "budget", "capex")
-    costs = [offer.scenario.cost for offer in offers if "capex" in lister.budgets]
+    costs = [offer.scenario.cost for _, offer in offers if "capex" in lister.budgets]
     if any(cost is None or cost.capex is None for cost in costs):
         yield complaints.line(document, at, "needs prices: give every choice its cost.capex, for each GPU")
     currencies = dict.fromkeys(cost.currency for cost in costs if cost is not None)

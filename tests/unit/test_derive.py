@@ -10,18 +10,11 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.optimize.derive import NOT_HERE, Listing, listed_of, neighbours
-from ettrick.analysis.optimize.offers import (
-    data_width,
-    fewest_spares,
-    largest,
-    unit_unavailability,
-    usable_share,
-    usable_units,
-)
 from ettrick.analysis.optimize.problem import Problem, problem_of
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.load import first_look, load_study
-from ettrick.sim.formulas.nodes import spares_needed
+from ettrick.sim.formulas.nodes import missing_nodes_pmf, spares_needed
+from ettrick.sim.offers import data_width, fewest_spares, largest, unit_unavailability
 from tests.cases import cases
 
 if TYPE_CHECKING:
@@ -90,7 +83,7 @@ def test_the_best_use_of_racks(unavailability: float, use: int, units: int) -> N
     """Of 416 racks so many are whole with 99 %, and no other use leaves more GPUs."""
 
     def usable(used: int) -> int:
-        return usable_units(416, unit_unavailability(18, used // 4, unavailability))
+        return 416 - fewest_spares(416, unit_unavailability(18, used // 4, unavailability))
 
     assert usable(use) == units
     assert max((64, 68, 72), key=lambda used: used * usable(used)) == use
@@ -100,7 +93,7 @@ def test_where_the_best_use_turns() -> None:
     """72 gives way to 68 at an unavailability of 0.00215, and 68 to 64 at 0.01956, to 1 %."""
 
     def gpus(used: int, unavailability: float) -> int:
-        return used * usable_units(416, unit_unavailability(18, used // 4, unavailability))
+        return used * (416 - fewest_spares(416, unit_unavailability(18, used // 4, unavailability)))
 
     assert gpus(72, 0.00215 * 0.99) >= gpus(68, 0.00215 * 0.99)
     assert gpus(72, 0.00215 * 1.01) <= gpus(68, 0.00215 * 1.01)
@@ -121,7 +114,8 @@ def test_where_the_best_use_turns() -> None:
 )
 def test_segments_of_a_rack(segment: int, unavailability: float, share: float) -> None:
     """Whole segments use so much of 18 trays on average."""
-    assert usable_share(18, segment, unavailability) == pytest.approx(share, rel=1e-6)
+    law = missing_nodes_pmf(18, unavailability)
+    assert law @ ((18 - np.arange(19)) // segment * segment) / 18 == pytest.approx(share, rel=1e-6)
 
 
 def _renewal(factor: float, rate: float, interval: float, restart: float, down: float) -> float:
