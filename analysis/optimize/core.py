@@ -308,7 +308,7 @@ class Race:
         audited = [int(candidate) for candidate in pruned[places]] if len(pruned) else []
         rows = {candidate: row for candidate, row in self._scores.items() if self._status[candidate] != FAILS}
         if audited:
-            scores, status = self.space.simulate(audited, self.rules.first)
+            scores, status = self.space.simulate(audited, max(self.rules.first // 2, 2))
             rows |= {audited[index]: scores[index] for index in range(len(audited)) if status[index] != FAILS}
         return Audit(
             len(audited), tuple(candidate for candidate, row in rows.items() if self._is_above(candidate, row))
@@ -354,12 +354,31 @@ class Race:
         return [candidate for candidate in beside if self._is_left[candidate]]
 
     def _admit(self, candidates: Sequence[int]) -> None:
-        """Simulate candidates as far as the others, and let them race unless they cannot run or surely fail."""
+        """Simulate candidates as far as the others, and let them race unless they cannot run or surely fail.
+
+        Of those that come late the first replications decide who is simulated further.
+        """
         self._is_left[list(candidates)] = False
         self.simulated += candidates
-        self._simulate(candidates)
+        if self.best >= 0 and self.replications > self.rules.first:
+            candidates = self._not_surely_worse(candidates)
+        if candidates:
+            self._simulate(candidates)
         self._is_looked_at = False
         self._crown()
+
+    def _not_surely_worse(self, candidates: Sequence[int]) -> list[int]:
+        """Return the candidates that the first replications do not resolve as worse than the best."""
+        scores, status = self.space.simulate([self.best, *candidates], self.rules.first)
+        upper = upper_differences(scores, 0, self._tail, self.space.hidden)[1:]
+        self.means |= dict(zip(candidates, scores[1:].mean(axis=1).tolist(), strict=True))
+        self._status |= dict(zip(candidates, map(int, status[1:]), strict=True))
+        return [one for one, limit in zip(candidates, upper, strict=True) if self._status[one] != FAILS and limit >= 0]
+
+    @property
+    def _tail(self) -> float:
+        """The probability that one limit of a look is exceeded [-]; a look more is for those that come late."""
+        return 0.75 * self.rules.alpha / ((self.rules.looks + 1) * max(len(self.simulated) - 1, 1))
 
     def _simulate(self, candidates: Sequence[int]) -> None:
         """Bring candidates to the replications of the race; those that cannot run or surely fail are out."""
@@ -399,8 +418,7 @@ class Race:
         if self.best < 0:
             return
         scores = np.array([self._scores[candidate] for candidate in self.running])
-        tail = 0.75 * self.rules.alpha / (self.rules.looks * max(len(self.simulated) - 1, 1))
-        upper = upper_differences(scores, self.running.index(self.best), tail, self.space.hidden)
+        upper = upper_differences(scores, self.running.index(self.best), self._tail, self.space.hidden)
         known = dict(zip(self.running, upper.tolist(), strict=True))
         del known[self.best]
         self._differences |= known
