@@ -374,6 +374,8 @@ def optimize(
         return
     with mistakes_in_lines():
         is_listed = problem_of(loaded).is_listed
+    if seconds is not None and not is_listed:
+        refuse("--seconds: only applies to designs: derive or where in vary, or a budget")
     wanted = question_of(explain, loaded, is_listed=is_listed)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:

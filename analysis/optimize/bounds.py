@@ -162,6 +162,10 @@ def upper(metric: str, candidates: Candidates, ettr: FloatArray) -> FloatArray:
         return np.where(np.isfinite(candidates.work), -candidates.work / ettr, np.inf)
     if metric == "cluster_goodput":
         return ettr * of_base(lambda base: base.jobs[0].gpus / _gpus(base) / base.capacity)
+    if metric == "cost":
+        # Of what ends with its work the length is not known.
+        paid = np.array([_surely_paid(base)[0] * base.horizon for base in candidates.bases])[candidates.base_of]
+        return np.where(np.isfinite(paid) & ~np.isfinite(candidates.work), -paid, np.inf)
     if metric == "cost_per_token":
         seconds, working = of_base(lambda base: _surely_paid(base)[0]), of_base(lambda base: _surely_paid(base)[1])
         is_known = np.isfinite(speed) & np.isfinite(seconds)
@@ -215,4 +219,5 @@ def _surely_paid(prepared: Prepared) -> tuple[float, float]:
     node, price = facility.node, (cost.energy or 0.0) / _KWH * facility.pue
     price *= min((level.price for level in upkeep.levels), default=1.0)
     drawn = node.idle if upkeep.levels else node.training
-    return second + price * (facility.network + facility.storage), price * drawn * prepared.jobs[0].gpus / node.gpus
+    working = prepared.jobs[0].gpus / node.gpus if prepared.jobs else 0.0
+    return second + price * (facility.network + facility.storage), price * drawn * working

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
     IntArray = npt.NDArray[np.int64]
 
-FAILS, OPEN, KEEPS = -1, 0, 1
-"""What is known of the conditions of a candidate: one surely fails or it cannot run, its mean misses one, all hold."""
+FAILS, OPEN, KEEPS, UNTOLD = -1, 0, 1, 2
+"""What is known of the conditions of a candidate: one surely fails or it cannot run, its mean misses one, all hold; or
+its mean misses one, and no number of replications will tell."""
 
 AUDITED = 59
 """Pruned candidates that are simulated all the same: without one above its bound, at most 5 % of the others are."""
@@ -54,7 +55,7 @@ class Space(NamedTuple):
         Largest mean score that each may have, shape (n,); infinite where nothing is known.
     simulate
         Returns the scores of some candidates in their first replications, shape (k, replications), and what is known of
-        their conditions, shape (k,): `FAILS`, `OPEN` or `KEEPS`. Replication i of all has the same failures.
+        their conditions, shape (k,): `FAILS`, `OPEN`, `KEEPS` or `UNTOLD`. Replication i of all has the same failures.
     neighbours
         Returns the candidates next to one.
     family
@@ -142,12 +143,13 @@ class Limits(NamedTuple):
     ----------
     left
         The largest bound of what was not simulated.
-    bounds, differences
-        Of each that is still in the race its bound, and the upper limit of its difference from the best; infinite where
-        more would have to be known.
+    rivals, bounds, differences
+        Of each that is still in the race its number, its bound, and the upper limit of its difference from the best;
+        infinite where more would have to be known.
     """
 
     left: float
+    rivals: tuple[int, ...]
     bounds: tuple[float, ...]
     differences: tuple[float, ...]
 
@@ -157,8 +159,12 @@ class Limits(NamedTuple):
 
     def of_race(self, lower: float) -> float:
         """Return the same of those that were simulated: neither bound nor difference is exceeded."""
-        pairs = zip(self.bounds, self.differences, strict=True)
-        return max((min(bound - lower, difference) for bound, difference in pairs), default=0.0)
+        return max(self.by_rival(lower).values(), default=0.0)
+
+    def by_rival(self, lower: float) -> dict[int, float]:
+        """Return the same of each of those."""
+        limits = zip(self.rivals, self.bounds, self.differences, strict=True)
+        return {rival: min(bound - lower, difference) for rival, bound, difference in limits}
 
 
 class Outcome(NamedTuple):
@@ -212,11 +218,11 @@ def search(space: Space, rules: SearchRules | None = None, is_over: Callable[[],
     Parameters
     ----------
     is_over
-        Whether time is over: then the search ends with what it knows.
+        Whether time is over: then the search ends with what it knows, and simulates nothing to check the bounds.
     """
     race = Race(space, rules or SearchRules())
     race.run(is_over)
-    audit = race.audit()
+    audit = race.audit(0 if is_over() else AUDITED)
     while audit.violations and not is_over():
         race.drop_bounds(audit.violations)
         race.run(is_over)
@@ -238,7 +244,7 @@ class Race:
         self.running: list[int] = []
         """Those of which more has to be known: all have as many replications as the best, which is among them."""
         self.resting: list[int] = []
-        """Those that differ from the best by no more than a tie."""
+        """Those that differ from the best by no more than a tie, and those of which replications tell no more."""
         self.means: dict[int, float] = {}
         self.history: list[SearchState] = []
         self._differences: dict[int, float] = {}
@@ -251,8 +257,8 @@ class Race:
         self._refuted: list[int] = []
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Simulate until the best is known well enough, or time is over."""
-        while not is_over() and self._step():
+        """Simulate until the best is known well enough, or time is over; the first batch has the time it takes."""
+        while not (self.simulated and is_over()) and self._step():
             score = self.means[self.best] if self.best >= 0 else math.nan
             gap = self.limits().regret(self.lower)
             self.history.append(SearchState(len(self.simulated), self.replications, self.best, score, gap))
@@ -296,15 +302,16 @@ class Race:
         rivals = [rival for rival in (*self.running, *self.resting) if rival != self.best]
         return Limits(
             left=float(self.bound[self._is_left].max(initial=-math.inf)),
+            rivals=tuple(rivals),
             bounds=tuple(float(self.bound[rival]) for rival in rivals),
             differences=tuple(self._differences.get(rival, math.inf) for rival in rivals),
         )
 
-    def audit(self) -> Audit:
+    def audit(self, most: int = AUDITED) -> Audit:
         """Simulate pruned candidates, evenly over their bounds, and name all candidates above their bounds."""
         pruned = np.flatnonzero(self._is_left & np.isfinite(self.bound))
         pruned = pruned[np.argsort(-self.bound[pruned], kind="stable")]
-        places = np.unique(np.linspace(0, len(pruned) - 1, min(AUDITED, len(pruned))).round().astype(int))
+        places = np.unique(np.linspace(0, len(pruned) - 1, min(most, len(pruned))).round().astype(int))
         audited = [int(candidate) for candidate in pruned[places]] if len(pruned) else []
         rows = {candidate: row for candidate, row in self._scores.items() if self._status[candidate] != FAILS}
         if audited:
@@ -422,8 +429,9 @@ class Race:
         known = dict(zip(self.running, upper.tolist(), strict=True))
         del known[self.best]
         self._differences |= known
-        self.resting += [candidate for candidate, limit in known.items() if 0 <= limit <= self._tie]
-        self.running = [self.best, *(candidate for candidate, limit in known.items() if limit > self._tie)]
+        open_ones = [rival for rival, limit in known.items() if limit > self._tie and self._status[rival] != UNTOLD]
+        self.resting += [rival for rival, limit in known.items() if limit >= 0 and rival not in open_ones]
+        self.running = [self.best, *open_ones]
 
     @property
     def _tie(self) -> float:

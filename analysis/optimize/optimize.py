@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import PROBABILITIES, is_share
+from ettrick.analysis.optimize.derive import neighbours
 from ettrick.analysis.optimize.evaluate import Evaluator, close, doubt_of_cell, front_of, rank_trials
 from ettrick.analysis.optimize.problem import NumericRange, draws_of, problem_of
 from ettrick.analysis.optimize.race import race
@@ -167,6 +171,7 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
         closed_form=result.formula,
         closed_form_left_out=_without_formula(bench),
         assumptions=list(study.assumptions),
+        left_out=_left_out(result),
         warnings=_warnings(answers, bench),
         provenance=provenance(command, scenario_sha256=problem.loaded.digest),
     )
@@ -191,6 +196,20 @@ def _warnings(answers: Sequence[Trial], bench: Evaluator) -> list[str]:
         line for trial in bench.candidates for line in trial.cell.stated.warnings if line.startswith("spares.idle ")
     ]
     return list(dict.fromkeys([*about_spares, *(line for trial in answers for line in trial.cell.stated.warnings)]))
+
+
+def _left_out(result: OptimizationResult) -> list[str]:
+    """Return what a limit of time left out of a search that has an answer."""
+    raced = result.raced
+    if raced is None or raced.outcome.best < 0:
+        return []
+    outcome = raced.outcome
+    parts = []
+    if np.isfinite(raced.bound).any() and outcome.limits.left > -math.inf and not outcome.audit.candidates:
+        parts.append("the check of the bounds")
+    unseen = sum(index not in raced.trials for index, _ in neighbours(raced.listing, outcome.best))
+    parts += [number_of(unseen, "neighbour") + " of the answer"] if unseen else []
+    return [*parts, *(["the confirmation on fresh failures"] if result.confirmation is None else [])]
 
 
 def _axis(name: str, bench: Evaluator, raced: Raced | None) -> OptimizeAxis:
@@ -358,8 +377,8 @@ def optimize(
     replications
         Of each combination; ``None`` as the study says, or as many as the race of listed candidates needs.
     seconds
-        After which the search ends with what it knows, and so with another answer on a slower machine; ``None`` for no
-        limit.
+        After which the search of listed candidates ends with what it knows, and so with another answer on a slower
+        machine; what comes after it is left out, and the document says so. ``None`` for no limit.
 
     Raises
     ------
@@ -369,11 +388,16 @@ def optimize(
         If a search is needed, and Optuna is not installed.
     """
     problem = problem_of(campaign.loaded)
+    end = math.inf if seconds is None else time.monotonic() + seconds
+
+    def is_over() -> bool:
+        return time.monotonic() > end
+
     replications = replications or replications_of(campaign.loaded.study)
     most = trials or problem.spec.trials
     count = counted(campaign.progress, _expected_tasks(problem, most, replications))
     bench = Evaluator(problem, dataclasses.replace(campaign, progress=count), replications)
-    raced = race(bench, most, seconds) if problem.is_listed else None
+    raced = race(bench, most, is_over) if problem.is_listed else None
     method, top, edge = ("bounds", None, None) if raced is not None else _look(bench, most)
     ranking = rank_trials(bench) if raced is None else raced.ranking
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
@@ -382,7 +406,8 @@ def optimize(
         order = tuple(sorted(ranking.order, key=lambda trial: trial in edge.islands))
         ranking = ranking._replace(order=order, as_good=order[:1])
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
-    confirmation, fresh = confirm(bench, looked_at, problem.spec.confirm) if looked_at else (None, None)
+    has_time = looked_at and not is_over()
+    confirmation, fresh = confirm(bench, looked_at, problem.spec.confirm) if has_time else (None, None)
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
     return OptimizationResult(bench, method, ranking, front, top, edge, confirmation, formula, raced, fresh)
 

@@ -7,24 +7,23 @@ failures, and their bounds rest on the same facts.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import is_share
 from ettrick.analysis.optimize.bounds import Candidates, upper, upper_ettr
-from ettrick.analysis.optimize.core import FAILS, KEEPS, OPEN, SearchRules, Space, lower_limit, search
+from ettrick.analysis.optimize.core import FAILS, KEEPS, OPEN, UNTOLD, SearchRules, Space, lower_limit, search
 from ettrick.analysis.optimize.derive import listed_of, neighbours
-from ettrick.analysis.optimize.evaluate import TrialRanking
+from ettrick.analysis.optimize.evaluate import TrialRanking, doubt_of_cell
 from ettrick.analysis.statistics.estimates import contributions
 from ettrick.analysis.statistics.intervals import unseen
 from ettrick.analysis.sweep.task import BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -71,20 +70,29 @@ class Raced:
         """The last trial of each candidate that was simulated."""
         return self.stakes.trials
 
-    def regret(self, fresh: Trial) -> tuple[float, bool]:
-        """Return how far the answer may be below the best of all, and whether what was not simulated says so.
+    def regret(self, fresh: Trial | None) -> tuple[float, Literal["bound", "race", "condition"]]:
+        """Return how far the answer may be below the best of all, and what says so.
+
+        It is what was not simulated, a design that may be better, or one that is better if it keeps the conditions.
 
         Parameters
         ----------
         fresh
-            The answer on failures that did not choose it: its lower limit needs no allowance for the choice.
+            The answer on failures that did not choose it: its lower limit needs no allowance for the choice. ``None``
+            for those that chose it.
         """
-        if self.outcome.best < 0:
-            return math.inf, True
-        tail = self.stakes.alpha / 4
-        lower = lower_limit(self.stakes.scores(fresh), tail, self.stakes.hidden)
-        limits = self.outcome.limits
-        return max(limits.regret(lower), 0.0), limits.left - lower > max(limits.of_race(lower), 0.0)
+        outcome, limits = self.outcome, self.outcome.limits
+        if outcome.best < 0:
+            return math.inf, "bound"
+        lower = outcome.lower
+        if fresh is not None:
+            lower = lower_limit(self.stakes.scores(fresh), self.stakes.alpha / 4, self.stakes.hidden)
+        rivals = limits.by_rival(lower)
+        nearest = max(rivals, key=rivals.__getitem__, default=-1)
+        regret = max(limits.regret(lower), 0.0)
+        if limits.left - lower > max(limits.of_race(lower), 0.0):
+            return regret, "bound"
+        return regret, "race" if nearest < 0 or self.trials[nearest].is_usable else "condition"
 
 
 class Stakes(NamedTuple):
@@ -113,7 +121,19 @@ class Stakes(NamedTuple):
     def _status(self, trial: Trial, scores: FloatArray) -> int:
         if np.isnan(scores[0]) or trial.verdict == "fails":
             return FAILS
-        return KEEPS if trial.is_usable else OPEN
+        return KEEPS if trial.is_usable else UNTOLD if self._is_untold(trial) else OPEN
+
+    def _is_untold(self, trial: Trial) -> bool:
+        """Return whether a mean misses a condition by less than what all replications share."""
+        doubts = (
+            (doubt_of_cell(trial.cell, condition.metric, over_draws=self.bench.problem.over_draws), condition, bound)
+            for condition, bound in zip(self.bench.problem.conditions, trial.bounded, strict=True)
+            if not condition.is_met(bound.mean)
+        )
+        return any(
+            doubt is not None and bound.mean is not None and condition.violation(bound.mean) <= doubt
+            for doubt, condition, bound in doubts
+        )
 
     @property
     def alpha(self) -> float:
@@ -129,15 +149,15 @@ class Stakes(NamedTuple):
         return unseen(replications) * (1.0 if is_share(name) else float(np.median(np.abs(means))))
 
 
-def race(bench: Evaluator, most: int, seconds: float | None) -> Raced:
+def race(bench: Evaluator, most: int, is_over: Callable[[], bool]) -> Raced:
     """Return the best of all candidates that a problem lists, on common replications.
 
     Parameters
     ----------
     most
         Candidates that are simulated where no bound is known; with bounds all are that may be the best.
-    seconds
-        After which it ends with what it knows; ``None`` for no limit.
+    is_over
+        Whether time is over: then it ends with what it knows.
 
     Raises
     ------
@@ -147,8 +167,8 @@ def race(bench: Evaluator, most: int, seconds: float | None) -> Raced:
     listing = listed_of(bench.problem)
     aim, spec = bench.problem.aims[0], bench.problem.spec
     candidates = Candidates(listing.bases, listing.base_of, listing.step_time, listing.tokens, listing.interval)
-    ettr, kinds = upper_ettr(candidates)
-    bound = upper(aim.name, candidates, ettr)
+    ettr, kinds = upper_ettr(candidates) if listing.candidates else (np.empty(0), [])
+    bound = upper(aim.name, candidates, ettr) if listing.candidates else ettr
     stakes = Stakes(bench, listing.candidates, {})
     ties = Ties.parse(spec.precision or spec.tie or bench.problem.loaded.study.tie)
     rules = SearchRules(
@@ -163,8 +183,7 @@ def race(bench: Evaluator, most: int, seconds: float | None) -> Raced:
         return [candidate for candidate, _ in neighbours(listing, index)]
 
     space = Space(bound, stakes.simulate, beside, listing.base_of, stakes.hidden)
-    end = math.inf if seconds is None else time.monotonic() + seconds
-    outcome = search(space, rules, lambda: time.monotonic() > end)
+    outcome = search(space, rules, is_over)
     return Raced(listing, bound, kinds, outcome, stakes, _ranking(outcome, stakes.trials))
 
 

@@ -107,15 +107,13 @@ class Statement(NamedTuple):
         return self.bench.problem.aims[0].score(1.0) * score
 
     def _regret(self) -> RegretSummary | None:
-        if self.fresh is None or self.fresh.trouble:
-            return None
-        regret, by_bound = self.raced.regret(self.fresh)
+        regret, source = self.raced.regret(None if self.fresh is None or self.fresh.trouble else self.fresh)
         if math.isinf(regret):
             return None
         return RegretSummary(
             value=regret,
             relative=regret / abs(self.raced.outcome.means[self.raced.outcome.best]),
-            source="bound" if by_bound else "race",
+            source=source,
             confidence=self.bench.problem.spec.confidence,
         )
 
@@ -123,7 +121,7 @@ class Statement(NamedTuple):
         """Yield what is equal to the answer on the replications, then what only the step model tells from it."""
         outcome = self.raced.outcome
         for index in outcome.ties:
-            if is_tie(self.bench, self._difference(index)):
+            if self.raced.trials[index].is_usable and is_tie(self.bench, self._difference(index)):
                 yield self._tie(index, "statistical")
         if outcome.best < 0:
             return
@@ -136,13 +134,13 @@ class Statement(NamedTuple):
                 named += 1
                 yield self._tie(index, "model")
 
-    def _kind(self, index: int) -> tuple[str, ...]:
+    def _kind(self, index: int, kinds: tuple[str, ...] = ("named", "layout")) -> tuple[str, ...]:
         """Return the named values and the layout of a candidate: of rivals that share them the best is told."""
         listing = self.raced.listing
         return tuple(
             position.label
             for name, position in zip(listing.names, listing.candidates[index], strict=True)
-            if listing.kinds[name] in ("named", "layout")
+            if listing.kinds[name] in kinds
         )
 
     def _is_within_model(self, index: int) -> bool:
@@ -225,7 +223,8 @@ class Statement(NamedTuple):
     def _worth(self, budget: str, limit: float) -> float | None:
         """Return what one per cent more of a budget adds to the bound, by the slope to the next smaller candidates."""
         listing, best = self.raced.listing, self.raced.outcome.best
-        like = np.array([self._kind(index)[:-1] == self._kind(best)[:-1] for index in range(len(listing.candidates))])
+        named = self._kind(best, ("named",))
+        like = np.array([self._kind(index, ("named",)) == named for index in range(len(listing.candidates))])
         used, bound = listing.used[budget], self.raced.bound
         below = np.flatnonzero(like & (used < used[best] * (1 - 1e-9)))
         if not len(below) or not math.isfinite(bound[best]):

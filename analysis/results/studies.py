@@ -446,8 +446,9 @@ class RegretSummary(Part):
 
     value: Number = Field(description="In the units of the first aim.")
     relative: Number = Field(description="As a part of the answer [-].")
-    source: Literal["bound", "race"] = Field(
-        description="`bound`: limited by a combination that was not simulated; `race`: by one that was."
+    source: Literal["bound", "race", "condition"] = Field(
+        description="What limits it, `bound`: a combination that was not simulated; `race`: one that was; `condition`: "
+        "one that was, and that may or may not keep the conditions."
     )
     confidence: Real = Field(0.95, description="Probability with which it holds.")
 
@@ -569,6 +570,7 @@ class OptimizeDocument(StudyDocument):
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
     trials: list[TrialSummary] = Field(description="Every combination.")
     confirmation: ConfirmationSummary | None = Field(description="On fresh seeds.")
+    left_out: Texts = Field([], description="Parts for which a limit of time left none.")
     closed_form: FormulaSummary | None = Field(None, description="Best combination by the closed form.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
     ties: list[TiedSetting] = Field([], description="All that are equal to the answer, by kind.")

@@ -280,7 +280,8 @@ class Study(Model):
     @property
     def is_listed(self) -> bool:
         """Whether its combinations follow from budgets and conditions on axes, and are not those of a design."""
-        return any(axis.derive or axis.where for axis in self.vary.values())
+        has_budget = self.optimize is not None and self.optimize.budget is not None
+        return has_budget or any(axis.derive or axis.where for axis in self.vary.values())
 
     def _check_derived(self) -> None:
         """Refuse derived axes that nothing limits, two of a kind, and values that no other axis has."""

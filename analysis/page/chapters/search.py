@@ -137,6 +137,12 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 
 _TIES = {"statistical": "tie", "model": "tie by the step model"}
 
+_LIMITS = {
+    "bound": "the bound of designs that were not simulated",
+    "race": "sampling error",
+    "condition": "a design that may meet the condition, for all that is known,",
+}
+
 _MOST_ROWS = 14
 """Neighbours, and groups of designs that cannot run, that a picture or table has at most."""
 
@@ -267,9 +273,11 @@ def certainty(optimum: OptimumView) -> Iterator[Words]:
     size = _distance(optimum)
     if regret is not None and size:
         surely = number(optimum.places.stated("regret", "confidence"), PERCENT)
-        limit = "the bound of designs that were not simulated" if regret.source == "bound" else "sampling error"
+        limit = _LIMITS[regret.source]
         yield line("With ", surely, " confidence, and as far as the model goes, no design of the space is more than ",
                    size, f" better than the answer; {limit} sets this limit.")  # fmt: skip
+    if optimum.content.left_out:
+        yield (f"Time was over before {listed(optimum.content.left_out)}.",)
     audit = None if bound is None else bound.audit
     if audit is not None and audit.candidates:
         audited = number(optimum.places.stated("bound", "audit", "candidates"), COUNT)
