@@ -264,7 +264,7 @@ def test_a_search_that_is_stopped_says_what_it_knows() -> None:
     """After some steps the regret is that of the largest bound left; more steps never make it larger without noise."""
     means = wavy(40)
     steps = iter(range(100))
-    outcome = search(Space(means + 50, constant(means)), SearchRules(batch=1, first=2), lambda: next(steps) >= 10)
+    outcome = search(Space(means + 50, constant(means)), SearchRules(batch=1, first=2), lambda: next(steps) >= 9)
     assert len(outcome.simulated) == 10
     left = np.delete(means + 50, list(outcome.simulated)).max()
     assert outcome.limits.left - outcome.lower == outcome.regret
