@@ -182,12 +182,10 @@ class LayoutSearch:
         """The layout of the scenario, if it is one of as many GPUs."""
         self.described = examine(scenario).jobs[self.index]
         """The job as it is, measured or modelled."""
-        plan = self.described.plan
-        self.scale = plan.scale if plan is not None else 1.0
+        self.scale = 1.0 if self.described.plan is None else self.described.plan.scale
         """Measured over modelled time of the scenario's own layout [-]; all times are the model's times this."""
-        self.sigma = self.machine.shares.sigma
-        if self.scale != 1.0:
-            self.sigma = steps.calibrated_sigma(self.machine.shares, experts=self.base.shape.experts is not None)
+        shares, experts = self.machine.shares, self.base.shape.experts is not None
+        self.sigma = shares.sigma if self.scale == 1.0 else steps.calibrated_sigma(shares, experts=experts)
         """Standard deviation of the logarithm of true over stated times [-]."""
         self._within = spec.parallelism.within_domain if spec.parallelism is not None else ()
         self._sets: LruCache[int] = LruCache(_SIZES)
@@ -318,7 +316,7 @@ def modelled(site: EmptyCluster, spec: JobSpec, index: int) -> tuple[PlacedJob, 
 
 
 def execution_of(work: Workload) -> dict[str, object]:
-    """Return what a search for layouts chooses of the execution of a job, by key."""
+    """Return the keys of ``execution`` that a search for layouts chooses, with their values."""
     return {
         "microbatch": work.microbatch,
         "schedule": work.schedule,

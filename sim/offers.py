@@ -128,7 +128,7 @@ def recounted(before: ClusterSpec, after: ClusterSpec) -> dict[str, int]:
 
 
 def divided(gpus: int, step: int, batch: tuple[int, int], multiple: int) -> str:
-    """Return what replicas do not divide, in words, and the nearest batches that they would."""
+    """Return the GPUs and sequences that replicas do not divide, in words, and the nearest batches that they would."""
     low, high = batch
     text = f"{gpus:,} GPUs in steps of {step:,}"
     if not high:
@@ -467,7 +467,7 @@ class Offer:
         return ""
 
     def demand(self, cluster: ClusterSpec) -> dict[str, float]:
-        """Return what a cluster takes of each budget [W, GPUs, currency]."""
+        """Return the part of each budget that a cluster takes [W, GPUs, currency]."""
         hosts, cost = cluster.hosts, self.scenario.cost
         demand = {"gpus": float(hosts.nodes * hosts.gpus)}
         if "capex" in self.budgets and cost is not None and cost.capex is not None:

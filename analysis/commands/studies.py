@@ -34,6 +34,8 @@ from ettrick.analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ettrick.analysis.optimize.optimize import OptimizationResult
+    from ettrick.analysis.results.studies import OptimizeDocument
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.sweep import StudyRun
     from ettrick.analysis.sweep.task import Shard
@@ -243,7 +245,7 @@ _RECOVERIES = ("slurm-requeue", "nvrx-in-job", "torchft-hsdp")
 
 
 def goals(budget: list[str] | None, maximize: str | None, minimize: str | None, precision: str | None) -> Iterator[str]:
-    """Yield what options replace in the section optimize of a study, or end with one line about a wrong option."""
+    """Yield the values of the section optimize that options replace, or end with one line about a wrong option."""
     from ettrick.sim.yamlfile import suggest
 
     if maximize is not None and minimize is not None:
@@ -281,15 +283,15 @@ def design_of(name: str, *, has_goal: bool = True) -> dict[str, Any]:
     if {"step_time", "mfu"} & jobs[0].keys():
         kinds.remove("layout")  # only the step of this one is known
     recovery = content.get("recovery") or {}
-    own = {str(recovery["use"]): recovery} if "use" in recovery else {}
-    recoveries = own | {use: {"use": use} for use in _RECOVERIES if use not in own}
+    stated = {str(recovery["use"]): recovery} if "use" in recovery else {}
+    recoveries = {use: {"use": use} for use in _RECOVERIES if use not in stated}
     return {
         "name": f"{content.get('name', 'scenario')}-design",
         "question": "Which cluster, and which way to run it, are best within the budget?",
         "scenario": str(Path(name).resolve()) if Path(name).is_file() else name,
         "vary": {
             **{kind: {"derive": kind} | ({"noun": "spares"} if kind == "spares" else {}) for kind in kinds},
-            "recovery": {"path": "recovery", "choices": recoveries},
+            "recovery": {"path": "recovery", "choices": stated | recoveries},
         },
         "optimize": {"maximize": "tokens_per_day"},
     }
@@ -340,6 +342,16 @@ def question_of(text: str | None, loaded: LoadedStudy, *, is_listed: bool) -> di
         return wanted_of(text, loaded.study.vary)
 
 
+def explained(content: OptimizeDocument, result: OptimizationResult, wanted: dict[str, str]) -> OptimizeDocument:
+    """Return a document with the reason why the best design with some values, if any, is not the answer."""
+    from ettrick.analysis.optimize.reasons import UnknownDesignError, explain
+
+    if not wanted or result.raced is None:
+        return content
+    with in_a_line(UnknownDesignError, before="--explain: "):
+        return content.model_copy(update={"explained": explain(result.bench, result.raced, wanted)})
+
+
 def optimize(
     study: options.DesignArgument, set_: options.StudySetOption = None, budget: options.BudgetOption = None,
     maximize: options.MaximizeOption = None, minimize: options.MinimizeOption = None,
@@ -360,8 +372,6 @@ def optimize(
     from ettrick.analysis.optimize.optimize import optimize as find
     from ettrick.analysis.optimize.optimize import optimum_document
     from ettrick.analysis.optimize.problem import problem_of
-    from ettrick.analysis.optimize.reasons import UnknownDesignError
-    from ettrick.analysis.optimize.reasons import explain as why_not
     from ettrick.analysis.page.chapters.optimum import against, format_optimum
     from ettrick.analysis.sweep.sweep import keep
 
@@ -380,11 +390,7 @@ def optimize(
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         result = find(place.campaign, trials=trials, replications=replications, seconds=seconds)
-        content = optimum_document(result, command=command_line())
-        if wanted and result.raced is not None:
-            with in_a_line(UnknownDesignError, before="--explain: "):
-                reason = why_not(result.bench, result.raced, wanted)
-            content = content.model_copy(update={"explained": reason})
+        content = explained(optimum_document(result, command=command_line()), result, wanted)
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
     end(against(content))

@@ -1,8 +1,8 @@
 """Upper limits of what candidates can reach, without simulating them: who cannot be the best is left out.
 
 A candidate is relaxed to a job that is in no respect worse and whose expected progress is known: a rigid job under
-Poisson failures, with endless spares and stores and the shortest recoveries. The page docs/explanation/design-bound.md
-has the proof.
+Poisson failures, with endless spares and stores and the shortest recoveries. The proof is in
+docs/explanation/design-bound.md.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Candidates(NamedTuple):
     interval: FloatArray
 
     def of_base(self, quantity: Callable[[Prepared], float]) -> FloatArray:
-        """Return a quantity of the scenario of each candidate; infinite where that is not of one job alone."""
+        """Return a quantity of the scenario of each candidate; infinite where it has more than one job."""
         rows = [quantity(base) if len(base.jobs) == 1 and not base.has_queue else math.inf for base in self.bases]
         return np.array(rows, dtype=np.float64)[self.base_of]
 
@@ -129,10 +129,10 @@ def _share(
     mtti, stall = _times_between(rate), np.asarray(stall)
     interval: FloatArray = np.clip(optimal_interval(stall, mtti), least, most)
     drain = np.minimum(drain, interval)
-    kept = efficiency(interval, stall, mtti, np.zeros(()), 0.0, drain)
+    useful = efficiency(interval, stall, mtti, np.zeros(()), 0.0, drain)
     # A run begins well and may end badly: in a restart, or with work that will be lost.
-    risk = (np.maximum(first, interval) * (1 + np.greater(most, first)) + drain) * (1 - kept) + stall
-    return np.asarray(job.running * kept + np.maximum(job.restart, risk) / horizon)
+    risk = (np.maximum(first, interval) * (1 + np.greater(most, first)) + drain) * (1 - useful) + stall
+    return np.asarray(job.running * useful + np.maximum(job.restart, risk) / horizon)
 
 
 def _times_between(rate: npt.ArrayLike) -> FloatArray:
@@ -187,7 +187,7 @@ def _mfu(prepared: Prepared) -> float:
 
 
 def _megawatts(prepared: Prepared) -> float:
-    """Return what the power for which a facility is built is the inverse of [1/MW]; infinite where it is not known."""
+    """Return the inverse of the power for which a facility is built [1/MW]; infinite where it is not known."""
     power = provisioned(prepared)
     return math.inf if power is None else _MW / power
 
@@ -199,11 +199,11 @@ _PER_SPEED: dict[str, Callable[[Prepared], float]] = {
     "goodput": _mfu,
     "effective_mfu": _mfu,
 }
-"""What a metric is for each productive token a second."""
+"""Values of metrics for each productive token a second."""
 
 
 def _surely_paid(prepared: Prepared) -> tuple[float, float]:
-    """Return what a second surely costs, and what a productive second costs beside; nothing without prices.
+    """Return the least cost of a second, and the further cost of a productive one; infinite without prices.
 
     Repairs, parts, nodes that idle and the work that is lost are left out; energy has its lowest price.
     """

@@ -1,11 +1,11 @@
 """The search for the best of many candidates: best first by bounds, a race on common random numbers, then neighbours.
 
 Candidates are numbers, from 0; a score is the better the higher it is. Each has a bound that its mean score does not
-exceed. Those with the largest bounds are simulated first, and nothing is simulated whose bound is no more than a tie
-above the lower limit of the best. What has been simulated races: looks come at more and more replications, common to
-all, and whatever is resolved as worse than the best is out. No answer is given before all of its neighbours were
-simulated. So of the answer it is known, with a confidence, how far it may be from the best of all candidates: by the
-largest bound of those that were never simulated, or by the upper limits of those that are still in the race.
+exceed. The largest bounds are simulated first, and nothing is simulated whose bound is no more than a tie above the
+lower limit of the best. Simulated candidates race: looks come at more and more replications, common to all, and
+whatever is resolved as worse than the best is out. No answer is given before all of its neighbours were simulated. So
+of the answer it is known, with a confidence, how far it may be from the best of all candidates: by the largest bound of
+those that were never simulated, or by the upper limits of those that are still in the race.
 
 Which candidate is truly the best is not known. Whoever it is, all looks at its differences from the k - 1 others hold
 together at the level ``alpha``: each limit is Student's, one-sided, at ``alpha / (looks (k - 1))`` (Bonferroni, so that
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     IntArray = npt.NDArray[np.int64]
 
 FAILS, OPEN, KEEPS, UNTOLD = -1, 0, 1, 2
-"""What is known of the conditions of a candidate: one surely fails or it cannot run, its mean misses one, all hold; or
+"""States of the conditions of a candidate: one surely fails or it cannot run, its mean misses one, all hold; or
 its mean misses one, and no number of replications will tell."""
 
 AUDITED = 59
@@ -73,7 +73,7 @@ class Space(NamedTuple):
 
 
 class SearchRules(NamedTuple):
-    """How sure an answer has to be, and what may be spent on it.
+    """The certainty that an answer needs, and the effort that may be spent on it.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Audit(NamedTuple):
     candidates
         How many were simulated.
     violations
-        Those that are above their bound at 99.9 %.
+        The candidates that are above their bound at 99.9 %.
     """
 
     candidates: int
@@ -167,7 +167,7 @@ class Limits(NamedTuple):
         return {rival: min(bound - lower, difference) for rival, bound, difference in limits}
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """The end of a search.
 
     Parameters
@@ -206,11 +206,13 @@ class Outcome(NamedTuple):
 
     @property
     def regret(self) -> float:
-        """How far the answer may be below the best of all candidates; infinite where nothing is known."""
+        """The distance by which the answer may be below the best of all candidates; infinite where nothing is known."""
         return max(self.limits.regret(self.lower), 0.0) if self.best >= 0 else math.inf
 
 
-def search(space: Space, rules: SearchRules | None = None, is_over: Callable[[], bool] = lambda: False) -> Outcome:
+def search(
+    space: Space, rules: SearchRules | None = None, is_over: Callable[[], bool] = lambda: False
+) -> SearchOutcome:
     """Return the best of some candidates, and how far it may be from it.
 
     A bound that the audit refutes is dropped, with all of its family, and the search goes on without it.
@@ -242,9 +244,9 @@ class Race:
         self.best = -1
         """The candidate with the highest mean of those that keep the conditions, or a tie of it; -1 for none."""
         self.running: list[int] = []
-        """Those of which more has to be known: all have as many replications as the best, which is among them."""
+        """Candidates that need more replications: all have as many as the best, which is among them."""
         self.resting: list[int] = []
-        """Those that differ from the best by no more than a tie, and those of which replications tell no more."""
+        """Candidates that differ from the best by no more than a tie, or that more replications tell no more of."""
         self.means: dict[int, float] = {}
         self.history: list[SearchState] = []
         self._differences: dict[int, float] = {}
@@ -298,7 +300,7 @@ class Race:
         return lower_limit(self._scores[self.best], tail, self.space.hidden)
 
     def limits(self) -> Limits:
-        """Return what is known of how far each candidate may be above the best."""
+        """Return the limits of how far each candidate may be above the best."""
         rivals = [rival for rival in (*self.running, *self.resting) if rival != self.best]
         return Limits(
             left=float(self.bound[self._is_left].max(initial=-math.inf)),
@@ -327,9 +329,9 @@ class Race:
         self.bound[np.isin(family, family[list(refuted)])] = math.inf
         self._refuted += refuted
 
-    def outcome(self, audit: Audit) -> Outcome:
-        """Return what is known."""
-        return Outcome(
+    def outcome(self, audit: Audit) -> SearchOutcome:
+        """Return the result of the search."""
+        return SearchOutcome(
             best=self.best,
             lower=self.lower,
             limits=self.limits(),
@@ -390,10 +392,10 @@ class Race:
     def _simulate(self, candidates: Sequence[int]) -> None:
         """Bring candidates to the replications of the race; those that cannot run or surely fail are out."""
         scores, status = self.space.simulate(candidates, self.replications)
-        for candidate, row, known in zip(candidates, scores, status, strict=True):
-            self._scores[candidate], self._status[candidate] = row, int(known)
+        for candidate, row, state in zip(candidates, scores, status, strict=True):
+            self._scores[candidate], self._status[candidate] = row, int(state)
             self.means[candidate] = float(row.mean())
-        self.running = [one for one in dict.fromkeys([*self.running, *candidates]) if self._status[one] != FAILS]
+        self.running = [entry for entry in dict.fromkeys([*self.running, *candidates]) if self._status[entry] != FAILS]
 
     def _crown(self) -> None:
         """Let the highest mean be the best; what was compared with the former best is compared again."""
@@ -413,7 +415,7 @@ class Race:
     def _look(self) -> None:
         """Take out what is resolved as worse than the best, let rest what ties with it; of all others more is needed.
 
-        What was looked at before is looked at with more replications.
+        Candidates that were looked at before get more replications.
         """
         if self._is_looked_at:
             step = self.rules.step
@@ -426,11 +428,11 @@ class Race:
             return
         scores = np.array([self._scores[candidate] for candidate in self.running])
         upper = upper_differences(scores, self.running.index(self.best), self._tail, self.space.hidden)
-        known = dict(zip(self.running, upper.tolist(), strict=True))
-        del known[self.best]
-        self._differences |= known
-        open_ones = [rival for rival, limit in known.items() if limit > self._tie and self._status[rival] != UNTOLD]
-        self.resting += [rival for rival, limit in known.items() if limit >= 0 and rival not in open_ones]
+        limits = dict(zip(self.running, upper.tolist(), strict=True))
+        del limits[self.best]
+        self._differences |= limits
+        open_ones = [rival for rival, limit in limits.items() if limit > self._tie and self._status[rival] != UNTOLD]
+        self.resting += [rival for rival, limit in limits.items() if limit >= 0 and rival not in open_ones]
         self.running = [self.best, *open_ones]
 
     @property

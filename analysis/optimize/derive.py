@@ -9,7 +9,7 @@ Of every combination of the axes that a study lists, the derived ones follow in 
 * *spares*: the fewest units that are enough for `LEVEL` of the time, exposed like all others, and up to two more and
   fewer.
 * *layout*: of every size of groups the most replicas that GPUs and batch allow; kept are those within a quarter of the
-  fastest that no other beats on as many GPUs or fewer. Where replicas leave alone, also what has smaller ones, in an
+  fastest that no other beats on as many GPUs or fewer. Where single replicas leave, also what has smaller ones, in an
   order of ranks that keeps them whole. GPUs that are left are withheld: they are no spares in silence.
 * *interval*: the optimum of stall and mean time to interrupt, and that times and over 1.4 and 1.96, to two digits.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
     IntArray = npt.NDArray[np.int64]
     Positions = Mapping[str, AxisPosition]
-    """Of some axes."""
+    """The values of some axes."""
 
 NOT_HERE = AxisPosition("–", None, ())
 """The position on an axis that does not exist for the other choices."""
@@ -63,7 +63,7 @@ _APART = 1.4
 """Factor between two intervals [-]."""
 
 _LAYOUTS = 8
-"""Layouts beside one, those with the nearest steps [-]."""
+"""Neighbours of a layout, those with the nearest steps [-]."""
 
 _MOST_HELPED = 2**16
 """Units up to which a size with a candidate is looked for [-]."""
@@ -103,25 +103,25 @@ class Listing:
     candidates
         Of each a position per axis; `NOT_HERE` on those that do not apply.
     bases, base_of
-        Examined scenarios, one for all that differs in the interval alone, and the base of each candidate.
+        Examined scenarios, one for all that differ in no more than the interval, and the base of each candidate.
     step_time, tokens
         Time of a step [s] and its tokens; 0 where unknown.
     interval
         Time between saves to the remote store [s]; NaN for that of the base.
     used
-        What each candidate takes of each budget [W, GPUs, currency].
+        The part of each budget that each candidate takes [W, GPUs, currency].
     infeasible
-        What cannot be, by reason.
+        Combinations that cannot be, by reason.
     listed, dominated
         All that was looked at, and what another layout beats whatever fails.
     helps
         The smallest limit of each budget with which something is feasible, where nothing is.
     facts
-        What followed from the choices of each base, by name.
+        Consequences of the choices of each base, by name.
     shrinks
         Whether sizes are those that are used, so that they follow from all else.
     kinds, conditions
-        What each axis is (``named``, ``ordered``, or what is derived), and those on which it depends whether it exists.
+        The kind of each axis (``named``, ``ordered``, or what is derived), and those on which its existence depends.
     """
 
     names: tuple[str, ...]
@@ -142,7 +142,7 @@ class Listing:
     conditions: Mapping[str, tuple[str, ...]]
 
     def derived(self, index: int) -> Mapping[str, str]:
-        """Return what followed from the choices of a candidate, by name."""
+        """Return the consequences of the choices of a candidate, by name."""
         return self.facts[int(self.base_of[index])]
 
     @functools.cached_property
@@ -155,7 +155,7 @@ class Listing:
 
     @functools.cached_property
     def _places(self) -> FloatArray:
-        """Where each candidate lies on ordered axes, on a log scale, and its step on the axis of layouts."""
+        """The place of each candidate on ordered axes, on a log scale, and its step on the axis of layouts."""
         places = np.zeros((len(self.candidates), len(self.names)))
         for column, name in enumerate(self.names):
             numbers = [row[column].number for row in self.candidates]
@@ -198,10 +198,10 @@ class Listing:
 
 
 def neighbours(listing: Listing, index: int) -> list[tuple[int, str]]:
-    """Return the candidates beside one, each with the axis, or the two axes, in which it was moved.
+    """Return the candidates next to one, each with the axis, or the two axes, in which it was moved.
 
     They are one step away on ordered axes, have another value of named ones and another layout; pairs of size and
-    spares, and of layout and each named axis, are moved together. What follows is as it was, or else as near as it is.
+    spares, and of layout and each named axis, are moved together. Derived values stay, or are as near as can be.
     """
     moves = {name: list(_moves(listing, index, column)) for column, name in enumerate(listing.names)}
     column_of = {name: column for column, name in enumerate(listing.names)}
@@ -267,7 +267,7 @@ class _Lister:
         self.used: list[dict[str, float]] = []
         self.refusals: list[_Refusal] = []
         self.counts: Counter[tuple[str, str]] = Counter()
-        """How many combinations each value of an axis is in, and each pair of values."""
+        """The number of combinations of each value of an axis, and of each pair of values."""
         self.fronts = sim.LayoutFronts()
         self.listed = self.dominated = 0
         self.follows = bool({"size", "layout"} & self.axis_of.keys())
@@ -462,7 +462,7 @@ def _by_kind(refusals: Sequence[_Refusal], axis: str, value: str) -> Iterator[In
 
 
 def _kind(domain: Domain) -> str:
-    """Return what an axis is: what it derives, or whether its values lie in an order."""
+    """Return the kind of an axis: the one that it derives, or whether its values lie in an order."""
     if isinstance(domain, Derived):
         return domain.kind
     return "ordered" if isinstance(domain, NumericRange) else "named"
@@ -499,7 +499,7 @@ def _exists(where: Mapping[str, Any], values: Mapping[str, AxisPosition]) -> boo
 
 
 def _job_settings(before: JobSpec, job: JobSpec) -> list[tuple[str, Any]]:
-    """Return what turns the description of the first job into another one."""
+    """Return the settings that turn the description of the first job into another one."""
     settings: list[tuple[str, Any]] = [("jobs.0.gpus", job.gpus)]
     if job.parallelism is not None:
         settings += [("jobs.0.parallelism", job.parallelism.model_dump(mode="json", exclude_defaults=True))]
@@ -533,7 +533,7 @@ def _time_text(time: float) -> str:
 
 
 def _facts(offer: Offer, prepared: Prepared, units: int) -> dict[str, str]:
-    """Return what followed from the choices, by name."""
+    """Return the consequences of the choices, by name."""
     scenario, cluster, former = prepared.scenario, prepared.scenario.cluster, offer.scenario
     owned = f"{prepared.counts['gpu']:,} GPUs"
     facts = {"owned": f"{offer.words(units)}, {owned}" if units else owned}
@@ -605,7 +605,7 @@ _WRITES = {
     "layout": ("jobs.0.gpus", "jobs.0.parallelism", "jobs.0.execution.microbatch"),
     "interval": ("checkpoint.tiers.0.interval",),
 }
-"""What derived axes write to the scenario, that nothing else may."""
+"""Keys of the scenario that derived axes write, and nothing else may."""
 
 
 def _given_twice(lister: _Lister) -> Iterator[str]:

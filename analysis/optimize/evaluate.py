@@ -114,19 +114,21 @@ class Evaluator:
             key = _key(chosen)
             if key not in evaluated and key not in new:
                 new[key] = chosen, self._points(chosen)
-        points = [point for _, trial_points in new.values() for point in trial_points]
-        if points and not self._checked:
-            # A metric that is misspelt is refused after one point, not after the first batch.
-            self.campaign.simulate(points[:1], count)
-            self._check(points.pop(0), count)
-        if points:
-            self.campaign.simulate(points, count)
+        self._simulate([point for _, trial_points in new.values() for point in trial_points], count)
         numbers = {_key(trial.chosen): trial.number for trial in self.trials}
         for key, (chosen, trial_points) in new.items():
             trial = self._trial(chosen, trial_points, numbers.setdefault(key, len(numbers)), count)
             evaluated[key] = trial
             self.trials[trial.number : trial.number + 1] = [trial]
         return [evaluated[_key(chosen)] for chosen in choices]
+
+    def _simulate(self, points: list[Point], count: int) -> None:
+        """Simulate points; a metric that is misspelt is refused after one of them, not after the first batch."""
+        if points and not self._checked:
+            self.campaign.simulate(points[:1], count)
+            self._check(points.pop(0), count)
+        if points:
+            self.campaign.simulate(points, count)
 
     def labels(self, chosen: Sequence[AxisPosition]) -> dict[str, str]:
         """Return the values of a combination by axis; empty for the scenario as it is."""
@@ -179,7 +181,7 @@ class Evaluator:
             self._checked = True
 
     def _trial(self, chosen: Sequence[AxisPosition], points: Sequence[Point], number: int, count: int) -> Trial:
-        """Return what came of so many replications of the points of a combination."""
+        """Return the result of so many replications of the points of a combination."""
         problem = self.problem
         self._check(points[0], count)
         stated, *drawn = (self.campaign.outcome(point, count, problem.metrics) for point in points)

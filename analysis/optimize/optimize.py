@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import math
 import time
@@ -80,8 +81,7 @@ def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> tu
     -------
     ConfirmationSummary, Trial
         ``confirmed`` is ``True`` if conditions surely hold, and the first combination is surely better than the
-        scenario as it is unless that misses a condition; ``False`` where a condition surely fails, or the scenario as
-        it is is surely better; ``None`` where this is not resolved.
+        scenario unless that misses a condition; ``False`` if one surely fails, or the scenario is surely better.
 
     References
     ----------
@@ -133,17 +133,12 @@ def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
 
 def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDocument:
     """Return the document of what `optimize` found."""
-    bench = result.bench
-    problem = bench.problem
+    bench, problem = result.bench, result.bench.problem
     study = problem.loaded.study
-    ranking = result.ranking
-    answers = [member.trial for member in result.front] or list(ranking.order[:1])
+    answers = [member.trial for member in result.front] or list(result.ranking.order[:2])
     trials = _in_order(bench)
     statement = None if result.raced is None else Statement(bench, result.raced, trials, result.fresh)
-
-    def summary(trial: Trial) -> TrialSummary:
-        return TrialSummary(**_trial(trial, bench), **({} if statement is None else statement.of_trial(trial)))
-
+    summary = functools.partial(_summary, bench=bench, statement=statement)
     document = OptimizeDocument(
         format=FORMAT,
         study=study.name,
@@ -158,10 +153,10 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
         conditions=[condition.text for condition in problem.conditions],
         axes={name: _axis(name, bench, result.raced) for name in problem.domains},
         combinations=problem.size,
-        answer=summary(answers[0]) if answers else None,
+        answer=next(map(summary, answers), None),
         neighbours=_neighbours(answers[0], bench) if answers and result.raced is None else [],
         settings=_settings(answers[0]) if answers else [],
-        runner_up=summary(ranking.order[1]) if len(ranking.order) > 1 and not result.front else None,
+        runner_up=None if result.front else next(map(summary, answers[1:]), None),
         as_good=_as_good(result),
         top=result.top,
         edge=None if result.edge is None else _edge(result.edge, bench),
@@ -172,10 +167,15 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
         closed_form_left_out=_without_formula(bench),
         assumptions=list(study.assumptions),
         left_out=_left_out(result),
-        warnings=_warnings(answers, bench),
+        warnings=_warnings(answers if result.front else answers[:1], bench),
         provenance=provenance(command, scenario_sha256=problem.loaded.digest),
     )
     return document if statement is None else document.model_copy(update=statement.fields())
+
+
+def _summary(trial: Trial, bench: Evaluator, statement: Statement | None) -> TrialSummary:
+    """Return a trial, with its bound and its part of each budget where these are known."""
+    return TrialSummary(**_trial(trial, bench), **({} if statement is None else statement.of_trial(trial)))
 
 
 def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:

@@ -166,7 +166,7 @@ class Derived:
     values: tuple[AxisPosition, ...] = ()
 
     def beside(self, value: AxisPosition) -> list[AxisPosition]:  # noqa: ARG002  (as of other domains)
-        """Return no values: those beside one depend on the whole combination."""
+        """Return no values: neighbours depend on the whole combination."""
         return []
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.optimize.core import Outcome
+    from ettrick.analysis.optimize.core import SearchOutcome
     from ettrick.analysis.optimize.derive import Listing
     from ettrick.analysis.optimize.evaluate import Evaluator, Trial
     from ettrick.analysis.study.amounts import AxisPosition
@@ -51,7 +51,7 @@ class Raced:
     bound
         Largest score that each candidate may have, shape (n,): the higher the better; infinite where nothing is known.
     kinds
-        What each bound rests on, by its name: ``renewal``, ``ideal``, or nothing.
+        The kind of each bound, by its name: ``renewal``, ``ideal``, or nothing.
     stakes
         The last trial of each candidate that was simulated, and their scores.
     ranking
@@ -61,7 +61,7 @@ class Raced:
     listing: Listing
     bound: FloatArray
     kinds: Sequence[str]
-    outcome: Outcome
+    outcome: SearchOutcome
     stakes: Stakes
     ranking: TrialRanking
 
@@ -141,7 +141,7 @@ class Stakes(NamedTuple):
         return (1 - _CONDITIONS) * (1 - self.bench.problem.spec.confidence)
 
     def hidden(self, replications: int) -> float:
-        """Return what an event may be worth that none of so many replications met."""
+        """Return the score that an event may be worth which none of so many replications met."""
         name = self.bench.problem.aims[0].name
         means = [trial.aims[0].mean for trial in self.trials.values() if trial.aims[0].mean is not None]
         if any(name in trial.cell.stated.exact for trial in self.trials.values()) or not means:
@@ -187,7 +187,7 @@ def race(bench: Evaluator, most: int, is_over: Callable[[], bool]) -> Raced:
     return Raced(listing, bound, kinds, outcome, stakes, _ranking(outcome, stakes.trials))
 
 
-def _ranking(outcome: Outcome, trials: dict[int, Trial]) -> TrialRanking:
+def _ranking(outcome: SearchOutcome, trials: dict[int, Trial]) -> TrialRanking:
     """Return the trials that keep the conditions, by mean; those that were in the race to the end come first."""
     if outcome.best < 0:
         return TrialRanking((), (), None, None)

@@ -90,7 +90,7 @@ def _best(bench: Evaluator, raced: Raced, matching: list[int]) -> int:
 
 
 def _status(raced: Raced, index: int) -> Status:
-    """Return what became of a candidate."""
+    """Return how a candidate ended."""
     outcome, trial = raced.outcome, raced.trials.get(index)
     if index == outcome.best:
         return "answer"

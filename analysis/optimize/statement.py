@@ -29,7 +29,7 @@ from ettrick.sim.catalog.steps import calibrated_sigma
 from ettrick.sim.steps.plan import BAND90
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ettrick.analysis.optimize.evaluate import Evaluator, Trial
     from ettrick.analysis.optimize.race import Raced
@@ -40,7 +40,7 @@ _MOST_MODEL_TIES = 8
 
 
 class Statement(NamedTuple):
-    """What a search found, and how its document says it.
+    """The result of a search, as fields of its document.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Statement(NamedTuple):
         return {"bound": self._value(bound) if math.isfinite(bound) else None, "used": used}
 
     def _index(self, trial: Trial) -> int | None:
-        return next((index for index, known in self.raced.trials.items() if known.number == trial.number), None)
+        return next((index for index, rival in self.raced.trials.items() if rival.number == trial.number), None)
 
     def _value(self, score: float) -> float:
         """Return a score, the higher the better, as a value of the first aim."""
@@ -118,7 +118,7 @@ class Statement(NamedTuple):
         )
 
     def _ties(self) -> Iterator[TiedSetting]:
-        """Yield what is equal to the answer on the replications, then what only the step model tells from it."""
+        """Yield the designs that are equal to the answer on the replications, then those by the step model."""
         outcome = self.raced.outcome
         for index in outcome.ties:
             if self.raced.trials[index].is_usable and is_tie(self.bench, self._difference(index)):
@@ -135,7 +135,7 @@ class Statement(NamedTuple):
                 yield self._tie(index, "model")
 
     def _kind(self, index: int, kinds: tuple[str, ...] = ("named", "layout")) -> tuple[str, ...]:
-        """Return the named values and the layout of a candidate: of rivals that share them the best is told."""
+        """Return the named values and the layout of a candidate: of rivals that share them the best is named."""
         listing = self.raced.listing
         return tuple(
             position.label
@@ -151,7 +151,7 @@ class Statement(NamedTuple):
         ours, theirs = outcome.means[outcome.best], outcome.means[index]
         if ours * theirs <= 0:
             return False
-        pair = [listing.bases[int(listing.base_of[one])] for one in (outcome.best, index)]
+        pair = [listing.bases[int(listing.base_of[place])] for place in (outcome.best, index)]
         return abs(math.log(ours / theirs)) < BAND90 * error_of_ratio(*pair)
 
     def _tie(self, index: int, kind: Any) -> TiedSetting:
@@ -205,7 +205,7 @@ class Statement(NamedTuple):
                 yield BoundPoint(values=dict(labels), used=used, bound=self._value(bound))
 
     def _budget(self) -> dict[str, BudgetSummary]:
-        """Return what the answer takes of each budget, and what one per cent more of it is worth where it binds."""
+        """Return the part of each budget that the answer takes, and the worth of 1 % more where it binds."""
         spec, listing, best = self.bench.problem.spec, self.raced.listing, self.raced.outcome.best
         if spec.budget is None:
             return {}
@@ -221,7 +221,7 @@ class Statement(NamedTuple):
         return summaries
 
     def _worth(self, budget: str, limit: float) -> float | None:
-        """Return what one per cent more of a budget adds to the bound, by the slope to the next smaller candidates."""
+        """Return the gain of the bound by 1 % more of a budget, by the slope to the next smaller candidates."""
         listing, best = self.raced.listing, self.raced.outcome.best
         named = self._kind(best, ("named",))
         like = np.array([self._kind(index, ("named",)) == named for index in range(len(listing.candidates))])
@@ -235,26 +235,34 @@ class Statement(NamedTuple):
 
     def _best_of(self) -> Iterator[BestOfValue]:
         """Yield for each value of the named axes the best candidate that was simulated, and the highest bound."""
-        listing, outcome = self.raced.listing, self.raced.outcome
+        listing = self.raced.listing
         positions = {trial.number: place for place, trial in enumerate(self.trials)}
         for column, name in enumerate(listing.names):
             labels = dict.fromkeys(candidate[column].label for candidate in listing.candidates)
             if listing.kinds[name] != "named" or len(labels) < 2:
                 continue
             for label in labels:
-                mine = [index for index, row in enumerate(listing.candidates) if row[column].label == label]
-                run = [index for index in mine if index in self.raced.trials and self.raced.trials[index].is_usable]
-                # By paired differences: those that were left behind have few replications, and means of their own.
-                gains = {index: self._difference(index) for index in run} if outcome.best >= 0 else {}
-                best = max(run, key=lambda index: _mean(gains.get(index)), default=None)
-                bound = float(self.raced.bound[mine].max())
+                rows = [index for index, row in enumerate(listing.candidates) if row[column].label == label]
+                best, difference = self._best(rows)
+                bound = float(self.raced.bound[rows].max())
                 yield BestOfValue(
                     axis=name,
                     value=label,
                     trial=None if best is None else positions[self.raced.trials[best].number],
-                    difference=None if best in (None, outcome.best) else gains.get(best),
+                    difference=difference,
                     bound=self._value(bound) if math.isfinite(bound) else None,
                 )
+
+    def _best(self, rows: Sequence[int]) -> tuple[int | None, AimResult | None]:
+        """Return the best of some candidates that were simulated, and its difference from the answer.
+
+        Differences are paired: candidates that were left behind have few replications, and means of their own.
+        """
+        answer, trials = self.raced.outcome.best, self.raced.trials
+        usable = [index for index in rows if index in trials and trials[index].is_usable]
+        gains = {index: self._difference(index) for index in usable} if answer >= 0 else {}
+        best = max(usable, key=lambda index: _mean(gains.get(index)), default=None)
+        return best, None if best in (None, answer) else gains.get(best)
 
     def _neighbours(self) -> Iterator[NeighbourSummary]:
         """Yield every neighbour of the answer: its difference, or why it cannot run."""
@@ -292,8 +300,8 @@ def is_tie(bench: Evaluator, difference: AimResult | None) -> bool:
 def error_of_ratio(ours: Prepared, theirs: Prepared) -> float:
     """Return the standard deviation of the logarithm of the ratio of two modelled steps [-]; 0 where one is measured.
 
-    Layouts of the same accelerator whose groups use the network alike share the errors of its constants: the scatter of
-    calibrated steps is left. Where other groups use it, or other accelerators, those of each are its own.
+    Layouts of the same accelerator whose groups use the network in the same way share the errors of its constants: the
+    scatter of calibrated steps is left. Where other groups use it, or other accelerators, those of each are its own.
     """
     first, second = (prepared.jobs[0].plan if prepared.jobs else None for prepared in (ours, theirs))
     if first is None or second is None:

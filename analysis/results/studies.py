@@ -466,11 +466,11 @@ class SearchFunnel(Part):
     """The numbers of combinations that each step of the search leaves out, and that stay."""
 
     listed: Count = Field(description="All combinations of the space.")
-    infeasible: Count = Field(description="Those that cannot run or exceed a budget.")
-    dominated: Count = Field(description="Those that another combination beats with the same failures.")
-    below_bound: Count = Field(description="Those whose bound is below the answer.")
-    simulated: Count = Field(description="Those that were simulated.")
-    tied: Count = Field(description="Those that are equal to the answer, without it.")
+    infeasible: Count = Field(description="Combinations that cannot run or exceed a budget.")
+    dominated: Count = Field(description="Combinations that another one beats with the same failures.")
+    below_bound: Count = Field(description="Combinations whose bound is below the answer.")
+    simulated: Count = Field(description="Combinations that were simulated.")
+    tied: Count = Field(description="Combinations that are equal to the answer, without it.")
 
 
 class InfeasibleGroup(Part):
@@ -580,7 +580,7 @@ class OptimizeDocument(StudyDocument):
     infeasible: list[InfeasibleGroup] = Field([], description="Combinations that cannot run, by reason and value.")
     bound: BoundSummary | None = Field(None, description="The bound, and its check.")
     budget: dict[str, BudgetSummary] = Field({}, description="By name: `power` [W], `gpus`, `capex`.")
-    derived: Labels = Field({}, description="What follows from the choice of the answer, by name.")
+    derived: Labels = Field({}, description="Consequences of the choice of the answer, by name.")
     best_of: list[BestOfValue] = Field([], description="The best with each value of the axes without an order.")
     explained: ExplainedDesign | None = Field(None, description="The combination that `--explain` asked about.")
     assumptions: Texts = Field([], description="Assumptions of the study.")

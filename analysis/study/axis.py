@@ -151,7 +151,7 @@ class Range(Model):
 
 
 Derivation = Literal["size", "spares", "layout", "interval"]
-"""What follows from the other choices and the budget."""
+"""Quantities that follow from the other choices and the budget."""
 
 
 class Axis(Model):
@@ -192,6 +192,18 @@ class Axis(Model):
         return data
 
     def _broken_rules(self) -> BrokenRules:
+        yield from self._broken_kinds()
+        if self.path and self.paths:
+            yield ("paths",), "give path or paths, not both"
+        if self.basis in ("measured", "published") and not self.source.strip():
+            yield ("basis",), f"{self.basis} needs a source: say who {self.basis} it"
+        if self.choices is not None:
+            self._check_choices(self.choices)
+        if isinstance(self.distribution, Draws) and self.distribution.columns:
+            self._check_columns(self.distribution.columns)
+
+    def _broken_kinds(self) -> BrokenRules:
+        """Yield the faults of an axis of no kind or of several, and keys that are not for its kind."""
         kinds = ("choices", "range", "distribution", "derive")
         stated = [name for name in kinds if getattr(self, name) is not None]
         if len(stated) != 1:
@@ -202,14 +214,6 @@ class Axis(Model):
                 yield (key,), f"is not for a {self.derive} that is derived: what it writes is known"
         if self.where and self.distribution is not None:
             yield ("where",), "is for what is chosen, and a distribution is not"
-        if self.path and self.paths:
-            yield ("paths",), "give path or paths, not both"
-        if self.basis in ("measured", "published") and not self.source.strip():
-            yield ("basis",), f"{self.basis} needs a source: say who {self.basis} it"
-        if self.choices is not None:
-            self._check_choices(self.choices)
-        if isinstance(self.distribution, Draws) and self.distribution.columns:
-            self._check_columns(self.distribution.columns)
 
     def _check_columns(self, columns: Mapping[str, Any]) -> None:
         stated = [(("paths", index), path) for index, path in enumerate(self.paths)]

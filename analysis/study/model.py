@@ -140,7 +140,7 @@ class PrecisionSpec(Model):
 
 
 class Budget(Model):
-    """What may be taken at most: exact, and not a condition that runs keep by chance."""
+    """Limits of the cluster: exact, and not conditions that runs keep by chance."""
 
     power: Power | None = Field(
         None, gt=0, description="Power at the meter: all nodes in training, spares too, switches and storage, x PUE."
@@ -160,7 +160,7 @@ class Budget(Model):
 
 
 class BatchBounds(Model):
-    """How far the global batch may be from the scenario's."""
+    """The range in which the global batch may be."""
 
     sequences: tuple[Count, ...] = Field(min_length=2, max_length=2, description="Fewest and most sequences of a step.")
 
@@ -186,11 +186,13 @@ class Optimum(Model):
     over: Literal["runs", "runs+parameters"] = Field(
         "runs", description="Whether conditions hold at the central values of what is unknown, or over all draws of it."
     )
-    budget: Budget | None = Field(None, description="What may be taken at most; needed where the size is derived.")
+    budget: Budget | None = Field(None, description="Limits of the cluster; needed where the size is derived.")
     batch: BatchBounds | None = Field(
         None, description="How far a derived layout may change the global batch; omitted: not at all."
     )
-    tie: str = Field("", description="What counts as equal: 0.5 %, or of shares 0.1pt; omitted: as the study says.")
+    tie: str = Field(
+        "", description="Difference that does not matter: 0.5 %, or of shares 0.1pt; omitted: as the study says."
+    )
     confidence: Fraction = Field(
         0.95, gt=0.5, lt=1, description="Probability with which the answer is as good as is said."
     )
@@ -292,22 +294,24 @@ class Study(Model):
                 raise RuleError(("vary", name, key), "is for ettrick optimize: add a section optimize")
             if axis.derive and kinds.setdefault(axis.derive, name) != name:
                 raise RuleError(("vary", name, "derive"), f"{axis.derive} is derived by {kinds[axis.derive]} already")
-            for other, content in axis.where.items():
-                self._check_where(name, other, content)
+            for place, content in axis.where.items():
+                self._check_where(name, place, content)
         if "size" in kinds and self.optimize is not None and self.optimize.budget is None:
             raise RuleError(("vary", kinds["size"], "derive"), "needs a limit: add optimize.budget, as power: 100 MW")
 
-    def _check_where(self, name: str, other: str, content: Any) -> None:
+    def _check_where(self, name: str, condition: str, content: Any) -> None:
         """Refuse a condition of an axis that no value of another one keeps."""
-        at = ("vary", name, "where", other)
-        axis = self.vary.get(other)
-        if axis is None or other == name or axis.where:
+        at = ("vary", name, "where", condition)
+        axis = self.vary.get(condition)
+        if axis is None or condition == name or axis.where:
             names = [key for key, rival in self.vary.items() if key != name and not rival.where]
-            raise RuleError(at, f"'{other}' is no axis that exists everywhere{suggest(other, names)}")
-        unknown = [label for label in where_labels(content) if label not in axis.labels(other)]
+            raise RuleError(at, f"'{condition}' is no axis that exists everywhere{suggest(condition, names)}")
+        unknown = [label for label in where_labels(content) if label not in axis.labels(condition)]
         if unknown:
-            has = f"has {', '.join(axis.labels(other))}" if axis.labels(other) else "has no choices"
-            raise RuleError(at, f"'{unknown[0]}' is no choice: {other} {has}{suggest(unknown[0], axis.labels(other))}")
+            has = f"has {', '.join(axis.labels(condition))}" if axis.labels(condition) else "has no choices"
+            raise RuleError(
+                at, f"'{unknown[0]}' is no choice: {condition} {has}{suggest(unknown[0], axis.labels(condition))}"
+            )
 
     def _check_metrics(self) -> None:
         """Refuse names that no metric has, wherever one is named."""

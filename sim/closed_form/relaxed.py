@@ -1,8 +1,8 @@
 """A job that is in no respect worse than that of a scenario, and whose expected progress is known.
 
-It is a rigid job under Poisson failures, with endless spares and stores and the shortest recoveries. What is not known
-exactly of the scenario is replaced by the best that it can be, so that its mean is not above that of this job. The
-proof is in docs/explanation/design-bound.md; `ettrick.analysis.optimize.bounds` has the limits that follow.
+It is a rigid job under Poisson failures, with endless spares and stores and the shortest recoveries. A quantity that
+is not known exactly is replaced by the best that it can be, so that the mean is not above that of this job. The proof
+is in docs/explanation/design-bound.md; the limits that follow are in `ettrick.analysis.optimize.bounds`.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class RelaxedJob(NamedTuple):
     reads
         Time that reading checkpoints takes, of each second of running [-].
     interval, stall, drain
-        Those of saves to the store outside the nodes [s].
+        Interval, stall and drain of saves to the store outside the nodes [s].
     least_stall, least_drain
-        Those of the quickest store [s].
+        Stall and drain of the quickest store [s].
     sooner, later
         Whether it may save sooner than the interval says, and later [-].
     is_ideal
@@ -95,6 +95,11 @@ def _is_poisson(source: FailureSource) -> bool:
     return is_known and is_of_one_job and not is_special and _most_often(source) < math.inf
 
 
+def _unlike(sources: Iterable[FailureSource]) -> list[FailureSource]:
+    """Return the sources of failures that are not Poisson."""
+    return [source for source in sources if not (_is_poisson(source) or source.is_condition)]
+
+
 def _saves_ahead(source: FailureSource) -> bool:
     """Return whether a job may save before a source stops it."""
     return bool(source.saves or source.recall or source.is_watched or source.away or source.effect.saves)
@@ -110,7 +115,7 @@ def _strategies(recovery: AnyRecovery) -> list[AnyRecovery]:
 
 
 def _cost(paths: Sequence[RecoveryPath], stores: Sequence[StorePlan], load: float, rates: FloatArray) -> FloatArray:
-    """Return what a restart by one of several paths costs at least, shape (3,).
+    """Return the least cost of a restart by one of several paths, shape (3,).
 
     That no failure strikes it [-], its time out of their reach [s], and whether only the store outside the nodes is
     left [-]. Failures come at the first of `rates`, and at the second while nodes are missing [1/s].
@@ -134,24 +139,26 @@ def _cost(paths: Sequence[RecoveryPath], stores: Sequence[StorePlan], load: floa
     return cost
 
 
-def _detection(sources: Sequence[FailureSource], strikes: FloatArray, others: float) -> list[float]:
-    """Return the least mean time until failures of each source are known [s], where others may end the wait [1/s]."""
-    total = float(strikes.sum()) + others
+def _detection(sources: Sequence[FailureSource], strikes: FloatArray, ends: float) -> list[float]:
+    """Return the least mean time until failures of each source are known [s]; others end the wait at a rate [1/s]."""
+    total = float(strikes.sum()) + ends
     if not 0 < total < math.inf:
         return [0.0] * len(sources)
     # Who notices the others, and when, is left open: they are known at once.
     races = [*(source.detection_race for source in sources), None]
-    means = Unknown(races, [rate / total for rate in (*strikes, others)]).means(total)
+    means = Unknown(races, [rate / total for rate in (*strikes, ends)]).means(total)
     return [real(mean) for mean in means[:-1]]
 
 
-def _restart(prepared: Prepared, sources: Sequence[FailureSource], others: float, load: float) -> FloatArray | None:
-    """Return what failures of some sources cost a job at least; ``None`` where it does not come back as a whole.
+def _restart(prepared: Prepared, ends: float, load: float) -> FloatArray | None:
+    """Return the least cost of Poisson failures; ``None`` where a job does not restart as a whole.
 
     Failures, those of them after which only the store outside the nodes is left [1/s], and the mean time from one to
-    stepping [s], shape (3,). `others` may end the wait for detection [1/s]; reading a checkpoint takes a `load` [s].
+    stepping [s], shape (3,). Others end the wait for detection at a rate `ends` [1/s]; a checkpoint is read in a `load`
+    [s].
     """
     job, of_nodes, strategies = prepared.jobs[0], FailureRates.of(prepared), _strategies(prepared.recovery)
+    sources = [source for source in prepared.sources if _is_poisson(source)]
     nodes = job.nodes, max(job.nodes - _MISSING, 0)
     strikes = np.array([[of_nodes.rate(source, number) for number in nodes] for source in sources]).reshape(-1, 2)
     rates: FloatArray = strikes.sum(axis=0)
@@ -167,33 +174,35 @@ def _restart(prepared: Prepared, sources: Sequence[FailureSource], others: float
         return np.array([costs[:, 0].max(), *costs[:, 1:].min(axis=0)])
 
     total: FloatArray = np.zeros(3)
-    for source, strike, detection in zip(
-        sources, strikes[:, 0], _detection(sources, strikes[:, 0], others), strict=True
-    ):
+    for source, strike, detection in zip(sources, strikes[:, 0], _detection(sources, strikes[:, 0], ends), strict=True):
         cost = least_cost(ExpectedFailure(source.fault, job.gpus, job.nodes, int(takes_nodes(source))))
         if cost is None:
             return None
         total += strike * (cost + np.array((0.0, detection, 0.0)))
     survival, pause = total[:2] / rates[0]
     struck = (1 - survival) / rates[1] if rates[1] else 0.0
-    return np.array([rates[0], total[2], (pause + struck) / survival])
+    restart = (pause + struck) / survival
+    return None if _ends_sooner(prepared.recovery, restart) else np.array([rates[0], total[2], restart])
+
+
+def _ends_sooner(recovery: AnyRecovery, restart: float) -> bool:
+    """Return whether a ladder that is at its end may take less time than a mean restart [s]."""
+    return isinstance(recovery, Ladder) and recovery.exhausted.mean_value * recovery.scale < restart
 
 
 def _relaxed(prepared: Prepared) -> RelaxedJob:
-    """Return the relaxed job of a scenario: one that never stops where its job is not rigid, or not alone."""
-    recovery = prepared.recovery
+    """Return the relaxed job of a scenario: one that never stops where its job is not rigid, or one of several."""
     if len(prepared.jobs) != 1 or prepared.has_queue:
         return RelaxedJob(prepared.horizon)
     job = prepared.jobs[0]
     ideal = RelaxedJob(prepared.horizon - job.arrival)
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
-    sources = [source for source in prepared.sources if _is_poisson(source)]
-    others = [source for source in prepared.sources if not (_is_poisson(source) or source.is_condition)]
-    is_plain = len(job.checkpoint.rungs) == 1 and not (others or remote.skips or remote.staggers)
-    load, cost = remote.load if is_plain else 0.0, None
-    if not (recovery.elastic or recovery.narrows_on):
-        cost = _restart(prepared, sources, sum(map(_most_often, others)), load)
-    if cost is None or (isinstance(recovery, Ladder) and recovery.exhausted.mean_value * recovery.scale < cost[2]):
+    unlike, rungs = _unlike(prepared.sources), job.checkpoint.rungs
+    is_plain = len(rungs) == 1 and not (unlike or remote.skips or remote.staggers)
+    load = remote.load if is_plain else 0.0
+    is_rigid = not (prepared.recovery.elastic or prepared.recovery.narrows_on)
+    cost = _restart(prepared, sum(map(_most_often, unlike)), load) if is_rigid else None
+    if cost is None:
         return ideal
     rate, lasting, restart = cost.tolist()
     return ideal._replace(
@@ -205,16 +214,16 @@ def _relaxed(prepared: Prepared) -> RelaxedJob:
         interval=remote.interval,
         stall=remote.stall,
         drain=remote.drain,
-        least_stall=min(rung.stall for rung in job.checkpoint.rungs),
-        least_drain=min(rung.drain for rung in job.checkpoint.rungs),
-        sooner=remote.staggers or any(map(_saves_ahead, others)),
+        least_stall=min(rung.stall for rung in rungs),
+        least_drain=min(rung.drain for rung in rungs),
+        sooner=remote.staggers or any(map(_saves_ahead, unlike)),
         later=not is_plain,
         is_ideal=0.0,
     )
 
 
 def relaxed_jobs(bases: Iterable[Prepared]) -> list[RelaxedJob]:
-    """Return the relaxed job of each scenario; those that differ in the layout of the job alone share one."""
+    """Return the relaxed job of each scenario; those that differ in no more than the layout of the job share one."""
     jobs: list[RelaxedJob] = []
     latest: dict[object, tuple[Prepared, RelaxedJob]] = {}
     for base in bases:
@@ -231,8 +240,8 @@ def _differ_in_layout(base: Prepared, twin: Prepared) -> bool:
     """Return whether two scenarios of as many nodes differ in no more than the layout of their jobs."""
     ours, theirs = base.scenario, twin.scenario
     same_jobs = all(
-        (job.gpus, job.arrival, job.checkpoint.rungs) == (other.gpus, other.arrival, other.checkpoint.rungs)
-        for job, other in zip(base.jobs, twin.jobs, strict=True)
+        (job.gpus, job.arrival, job.checkpoint.rungs) == (rival.gpus, rival.arrival, rival.checkpoint.rungs)
+        for job, rival in zip(base.jobs, twin.jobs, strict=True)
     )
     return same_jobs and all(getattr(ours, name) == getattr(theirs, name) for name in _SHARED)
 

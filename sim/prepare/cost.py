@@ -59,7 +59,7 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
 
 
 def facility_of(scenario: Scenario, site: EmptyCluster) -> Facility | None:
-    """Return what draws power on a cluster; ``None`` where it is not known what a node does.
+    """Return the consumers of power on a cluster; ``None`` where the power of a node is not known.
 
     Raises
     ------

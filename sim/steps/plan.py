@@ -201,17 +201,10 @@ def variants(group: Workload, base: Workload, bounds: Bounds, *, least: bool = F
     With `least`, of those that differ only in what they compute again just the one that computes least: it is fastest.
     """
     fitting: set[object] = set()
-    recomputes: tuple[Recompute, ...] = ("none", "selective", "full")
-    if base.fused_attention and not base.shape.gated:  # where selective recomputation drops nothing
-        recomputes = ("none", "full")
-    again: list[tuple[Recompute, tuple[Module, ...]]] = [(recompute, ()) for recompute in recomputes]
     schedules: tuple[Schedule, ...] = (base.schedule,)
-    if bounds.options:
-        again += [("selective", modules) for modules in _MODULES if base.shape.gated]
+    if bounds.options and group.pipeline > 1:
         schedules = tuple(dict.fromkeys((base.schedule, "1f1b", "zero-bubble-h1")))
-    for sharding, (recompute, modules), schedule in product(bounds.shardings, again, schedules):
-        if group.pipeline == 1 and schedule != base.schedule:
-            continue
+    for sharding, (recompute, modules), schedule in product(bounds.shardings, _again(base, bounds), schedules):
         start = replace(
             group,
             sharding=sharding,
@@ -232,6 +225,17 @@ def variants(group: Workload, base: Workload, bounds: Bounds, *, least: bool = F
                     break
                 fitting.add((sharding, schedule, virtual, microbatch))
                 yield work
+
+
+def _again(base: Workload, bounds: Bounds) -> list[tuple[Recompute, tuple[Module, ...]]]:
+    """Return what a layout may compute again, and single modules of it, the least first."""
+    recomputes: tuple[Recompute, ...] = ("none", "selective", "full")
+    if base.fused_attention and not base.shape.gated:  # where selective recomputation drops nothing
+        recomputes = ("none", "full")
+    again: list[tuple[Recompute, tuple[Module, ...]]] = [(recompute, ()) for recompute in recomputes]
+    if bounds.options and base.shape.gated:
+        again += [("selective", modules) for modules in _MODULES]
+    return again
 
 
 def groupings(base: Workload, bounds: Bounds) -> Iterator[Workload]:

@@ -12,7 +12,7 @@ from ettrick.analysis.optimize.core import (
     FAILS,
     KEEPS,
     OPEN,
-    Outcome,
+    SearchOutcome,
     SearchRules,
     Space,
     search,
@@ -139,7 +139,9 @@ def test_conditions_decide_who_may_be_the_answer() -> None:
     assert (nothing.best, nothing.regret) == (-1, math.inf)
 
 
-def outcomes_of_noise(means: FloatArray, rules: SearchRules, runs: int) -> tuple[list[Outcome], list[float], float]:
+def outcomes_of_noise(
+    means: FloatArray, rules: SearchRules, runs: int
+) -> tuple[list[SearchOutcome], list[float], float]:
     """Return the ends of searches without bounds, how far each answer is from the best, and mean replications."""
     outcomes, losses, total = [], [], 0
     for run in range(runs):

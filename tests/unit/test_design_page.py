@@ -214,22 +214,23 @@ def test_a_budget_that_adds_nothing_says_so() -> None:
     """The worth of a binding budget is a part of the answer; below a ten-thousandth it is none."""
     assert "1 % more GPUs would add 0.90 % of training speed, by the formula." in text_of()
     budget = {"gpus": {"limit": 30000, "used": 29952, "binding": True, "worth_per_percent": 1e6}}
-    assert "More GPUs alone would add nothing, by the formula." in text_of(budget=budget)
+    assert "More GPUs would add nothing, by the formula." in text_of(budget=budget)
 
 
 def test_the_best_of_each_named_value_is_compared_with_the_answer() -> None:
     """By the paired difference, for means of other numbers of replications cannot be compared; else by the bound."""
     text = text_of()
     assert (
-        "The best design for each offer, compared with the answer: “GB200 NVL72” has the answer; “H100 HGX” reaches at "
-        "most 0.360 trillion tokens a day (by the bound, not simulated)."
+        "The best design for each offer, compared with the answer: “GB200 NVL72” is in the answer; “H100 HGX” reaches "
+        "at most 0.360 trillion tokens a day (by the bound, not simulated)."
     ) in text
     assert (
-        "for each recovery, compared with the answer: “nvrx-in-job” has the answer; “torchft-hsdp” is worse by" in text
+        "for each recovery, compared with the answer: “nvrx-in-job” is in the answer; “torchft-hsdp” is worse by"
+        in text
     )
     assert "“torchft-hsdp” is worse by 17.2 %." in text
     close = [*design().best_of[:3], {"axis": "recovery", "value": "b", "trial": 4, "difference": gap(1e9)}]
-    assert "“nvrx-in-job” has the answer; “b” is too close to call." in text_of(best_of=close)
+    assert "“nvrx-in-job” is in the answer; “b” is too close to call." in text_of(best_of=close)
 
 
 def test_pictures_say_what_they_show() -> None:

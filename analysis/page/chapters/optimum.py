@@ -183,7 +183,7 @@ def _title(optimum: OptimumView) -> str:
 def _points(optimum: OptimumView, *, is_now: bool = False, is_opening: bool = False) -> list[Words]:
     """Return the answer and further results, the most important first; `is_now`: the scenario has it already.
 
-    A first screen has the limits of the answer, and the best of each choice, in places of their own.
+    A first screen shows the limits of the answer, and the best of each choice, in places of their own.
     """
     answer = optimum.content.answer
     if answer is None:
@@ -416,8 +416,8 @@ def _notes(optimum: OptimumView) -> Iterator[str]:
     content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
     over = f" on each of {content.draws} draws of the unknown inputs" if content.draws else ""
     runs = number_of(content.replications, "replication")
-    each = "at most" if content.method == "bounds" else "each"
-    yield f"{count} evaluated ({_METHODS[content.method]}), {runs} {each}{over}, on the same failures."
+    limit = "at most" if content.method == "bounds" else "each"
+    yield f"{count} evaluated ({_METHODS[content.method]}), {runs} {limit}{over}, on the same failures."
     if content.method == "curve":
         yield "The search misses a peak that is narrower than the gap between two values of its coarse look."
     without = content.closed_form_left_out

@@ -96,12 +96,12 @@ class OptimumView:
         return [labels for labels in as_good.values if labels != answer.values and labels not in as_good.equal]
 
     def others(self) -> Iterator[tuple[Words, list[Labels]]]:
-        """Yield what other settings are, compared with the answer: equal to it, or too close to call."""
+        """Yield other settings, and how they compare with the answer: equal to it, or too close to call."""
         kinds = (equal_within(self.places, self.aim.name), self.equal), (("too close to call",), self.rivals)
         yield from (kind for kind in kinds if kind[1])
 
     def briefly(self, settings: Sequence[Labels]) -> str:
-        """Return how many settings there are, or of one alone in what it differs from the answer."""
+        """Return how many settings there are, or of a single one in what it differs from the answer."""
         answer = {} if self.content.answer is None else self.content.answer.values
         if len(settings) > 1:
             return f"{len(settings)} others"
@@ -228,21 +228,22 @@ def tied(optimum: OptimumView) -> Words:
     """Return how many designs are equal to the answer, each kind of equality in its own words, or are still open."""
     ties = optimum.content.ties
     kinds = ["open" if _is_open(optimum, tie) else tie.kind for tie in ties]
-    measured, modelled, waiting = map(kinds.count, ("statistical", "model", "open"))
     named = [tie.values for tie in ties]
-    waiting += sum(labels not in named for labels in optimum.rivals)
-    texts = []
-    if measured:
-        texts.append(f"{_counted(measured)} {'other ties' if measured == 1 else 'others tie'}")
-    if modelled:
-        noun = ("more" if measured else "other") if modelled == 1 or measured else "others"
-        verb = "differs" if modelled == 1 else "differ"
-        texts.append(f"{_counted(modelled)} {noun} {verb} by less than the error of the step model")
-    if waiting:
-        noun = "more" if texts else "other is" if waiting == 1 else "others are"
-        verb = f" {'is' if waiting == 1 else 'are'}" if texts else ""
-        texts.append(f"{_counted(waiting)} {noun}{verb} too close to call yet")
+    kinds += ["open" for labels in optimum.rivals if labels not in named]
+    texts: list[str] = []
+    for kind, verbs, rest in _EQUALITIES:
+        if count := kinds.count(kind):
+            noun = "more" if texts else "other" if count == 1 else "others"
+            texts.append(f"{_counted(count)} {noun} {verbs[count > 1]}{rest}")
     return (", and ".join(texts),) if texts else ()
+
+
+_EQUALITIES = (
+    ("statistical", ("ties", "tie"), ""),
+    ("model", ("differs", "differ"), " by less than the error of the step model"),
+    ("open", ("is", "are"), " too close to call yet"),
+)
+"""Kinds of ties, and how sentences speak of one and of several."""
 
 
 def _is_open(optimum: OptimumView, tie: TiedSetting) -> bool:
@@ -268,7 +269,7 @@ def nothing_fits(optimum: OptimumView) -> list[Words]:
 
 
 def certainty(optimum: OptimumView) -> Iterator[Words]:
-    """Yield what the distance from the best rests on, and how the bound was checked."""
+    """Yield the grounds of the distance from the best, and how the bound was checked."""
     regret, bound = optimum.content.regret, optimum.content.bound
     size = _distance(optimum)
     if regret is not None and size:
@@ -288,7 +289,7 @@ def certainty(optimum: OptimumView) -> Iterator[Words]:
 
 
 def worth(optimum: OptimumView) -> Iterator[Words]:
-    """Yield what more of each binding budget is worth."""
+    """Yield the worth of more of each binding budget."""
     name, verb = optimum.aim.name, "take off" if optimum.aim.lowest else "add"
     answer = optimum.places.at("answer", "aims", name, "mean")
     for budget in optimum.content.budget:
@@ -298,7 +299,7 @@ def worth(optimum: OptimumView) -> Iterator[Words]:
         more = _allowance(budget, optimum).name
         size = abs(gain) if is_share(name) else abs(gain) / answer
         if size.value < _NO_GAIN:
-            yield (f"More {more} alone would {verb} nothing, by the formula.",)
+            yield (f"More {more} would {verb} nothing, by the formula.",)
         elif is_share(name):
             yield line(f"1 % more {more} would {verb} ", number(size, POINTS), ", by the formula.")
         else:
@@ -324,7 +325,7 @@ def _compared(optimum: OptimumView, index: int, entry: BestOfValue) -> Words:
         return line(f"“{entry.value}” reaches at most ", at_most, " (by the bound, not simulated)") if at_most else ()
     trial, answer = optimum.content.trials[entry.trial], optimum.content.answer
     if answer is not None and trial.values == answer.values:
-        return (f"“{entry.value}” has the answer",)
+        return (f"“{entry.value}” is in the answer",)
     mean = optimum.places.at("best_of", index, "difference", "mean")
     if mean is None or entry.difference is None:
         return ()
@@ -471,13 +472,13 @@ def _worse(optimum: OptimumView, difference: AimResult) -> str:
 
 
 def followed_table(optimum: OptimumView) -> TableBlock | None:
-    """Return what follows from the choice of the answer; ``None`` without any."""
+    """Return the consequences of the answer; ``None`` without any."""
     rows = [(capital(name), text) for name, text in optimum.content.derived.items()]
     return grid("What follows from the answer", ("Quantity", "Value"), rows, (0, 1)) if rows else None
 
 
 def infeasible_table(optimum: OptimumView) -> TableBlock | None:
-    """Return what cannot run, by the value of an axis, with the first reason; ``None`` without any."""
+    """Return the designs that cannot run, by the value of an axis, with the first reason; ``None`` without any."""
     groups = sorted(optimum.content.infeasible, key=lambda group: -group.count)
     axes = optimum.content.axes
     rows = [(f"{axes[group.axis].title} {group.value}" if group.axis in axes else group.value or "any",
@@ -560,7 +561,7 @@ def _mean(difference: AimResult | None) -> float:
 
 
 def _title_of_neighbours(beside: Sequence[NeighbourSummary]) -> str:
-    """Return what the neighbours show: whether any is equal to the answer, or may be as good."""
+    """Return the title for neighbours: whether any is equal to the answer, or may be as good."""
     gaps = [neighbour.difference for neighbour in beside if neighbour.status == "evaluated" and neighbour.difference]
     equal = sum(not gap.mean and ends_of(gap.ci95) is None for gap in gaps)
     open_ = sum((ends := ends_of(gap.ci95)) is not None and ends[1] >= 0 for gap in gaps)
