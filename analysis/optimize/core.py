@@ -407,8 +407,22 @@ class Race:
             return
         self.best, self._differences = best, {}
         if self.resting:
-            sleepers, self.resting = self.resting, []
-            self._simulate(sleepers)
+            self._wake()
+
+    def _wake(self) -> None:
+        """Compare those that rest with a new best, on the replications that they have: the rest of them race again."""
+        self._looks += 1
+        sleepers, self.resting, awake = self.resting, [], []
+        for count in dict.fromkeys(len(self._scores[sleeper]) for sleeper in sleepers):
+            group = [sleeper for sleeper in sleepers if len(self._scores[sleeper]) == count]
+            scores, _ = self.space.simulate([self.best, *group], count)
+            upper = upper_differences(scores, 0, self._tail, self.space.hidden)[1:]
+            known = dict(zip(group, upper.tolist(), strict=True))
+            self._differences |= known
+            self.resting += [sleeper for sleeper, limit in known.items() if 0 <= limit <= self._tie]
+            awake += [sleeper for sleeper, limit in known.items() if limit > self._tie]
+        if awake:
+            self._simulate(awake)
             self._is_looked_at = False
             self._crown()
 
