@@ -46,6 +46,10 @@ _SURE = 0.001
 """Probability with which an audited candidate may seem to be above a bound that holds."""
 
 
+_EXTRA = 3
+"""Looks more than those of the race: one at candidates that come late, others at those that rest, for a new best."""
+
+
 class Space(NamedTuple):
     """The candidates of a search.
 
@@ -93,7 +97,7 @@ class SearchRules(NamedTuple):
     first: int = 16
     growth: float = 1.25
     step: int = 1
-    looks: int = 10
+    looks: int = 11
     batch: int = 8
     most: float = math.inf
 
@@ -254,7 +258,7 @@ class Race:
         self._scores: dict[int, FloatArray] = {}
         self._status: dict[int, int] = {}
         self._is_left = self.bound > -math.inf
-        self._looks = 0
+        self._looks = self._wakes = 0
         self._is_looked_at = False
         self._refuted: list[int] = []
 
@@ -386,8 +390,8 @@ class Race:
 
     @property
     def _tail(self) -> float:
-        """The probability that one limit of a look is exceeded [-]; a look more is for those that come late."""
-        return 0.75 * self.rules.alpha / ((self.rules.looks + 1) * max(len(self.simulated) - 1, 1))
+        """The probability that one limit of a look is exceeded [-]."""
+        return 0.75 * self.rules.alpha / ((self.rules.looks + _EXTRA) * max(len(self.simulated) - 1, 1))
 
     def _simulate(self, candidates: Sequence[int]) -> None:
         """Bring candidates to the replications of the race; those that cannot run or surely fail are out."""
@@ -411,8 +415,10 @@ class Race:
 
     def _wake(self) -> None:
         """Compare those that rest with a new best, on the replications that they have: the rest of them race again."""
-        self._looks += 1
+        self._wakes += 1
         sleepers, self.resting, awake = self.resting, [], []
+        if self._wakes >= _EXTRA:
+            sleepers, awake = [], sleepers
         for count in dict.fromkeys(len(self._scores[sleeper]) for sleeper in sleepers):
             group = [sleeper for sleeper in sleepers if len(self._scores[sleeper]) == count]
             scores, _ = self.space.simulate([self.best, *group], count)
