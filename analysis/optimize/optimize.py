@@ -57,7 +57,7 @@ from ettrick.analysis.sweep.sweep import replications_of
 from ettrick.analysis.sweep.task import blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
     from ettrick.analysis.optimize.problem import Problem
@@ -388,11 +388,7 @@ def optimize(
         If a search is needed, and Optuna is not installed.
     """
     problem = problem_of(campaign.loaded)
-    end = math.inf if seconds is None else time.monotonic() + seconds
-
-    def is_over() -> bool:
-        return time.monotonic() > end
-
+    is_over = _over_after(seconds)
     replications = replications or replications_of(campaign.loaded.study)
     most = trials or problem.spec.trials
     count = counted(campaign.progress, _expected_tasks(problem, most, replications))
@@ -406,10 +402,15 @@ def optimize(
         order = tuple(sorted(ranking.order, key=lambda trial: trial in edge.islands))
         ranking = ranking._replace(order=order, as_good=order[:1])
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
-    has_time = looked_at and not is_over()
-    confirmation, fresh = confirm(bench, looked_at, problem.spec.confirm) if has_time else (None, None)
+    confirmed = confirm(bench, looked_at, problem.spec.confirm) if looked_at and not is_over() else (None, None)
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
-    return OptimizationResult(bench, method, ranking, front, top, edge, confirmation, formula, raced, fresh)
+    return OptimizationResult(bench, method, ranking, front, top, edge, confirmed[0], formula, raced, confirmed[1])
+
+
+def _over_after(seconds: float | None) -> Callable[[], bool]:
+    """Return whether so much time from now on is over; it never is of ``None``."""
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    return lambda: time.monotonic() > end
 
 
 def _is_small(problem: Problem) -> bool:
