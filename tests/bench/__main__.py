@@ -19,7 +19,15 @@ from ettrick import sim
 from tests.bench.fleets import fleet_rows, timeouts_per_second
 from tests.bench.logs import log_rows
 from tests.bench.startup import startup_rows
-from tests.bench.studies import bound_rows, explore_rows, many_rows, precision_rows, report_rows, study_rows
+from tests.bench.studies import (
+    bound_rows,
+    design_rows,
+    explore_rows,
+    many_rows,
+    precision_rows,
+    report_rows,
+    study_rows,
+)
 
 DAYS = 90
 
@@ -335,6 +343,7 @@ def main() -> None:
                 *many_rows(),
                 "",
                 *bound_rows(),
+                *design_rows(),
                 "",
                 *report_rows(),
                 "",

@@ -17,6 +17,8 @@ from ettrick import sim
 from ettrick.analysis.contest.compare import Variant, compare
 from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.optimize.bounds import Candidates, upper, upper_ettr
+from ettrick.analysis.optimize.derive import listed_of
+from ettrick.analysis.optimize.problem import problem_of
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.sweep.campaign import Campaign, Reiterable
@@ -364,3 +366,49 @@ def _spent(action: Callable[[], object]) -> float:
     start = time.process_time()
     action()
     return time.process_time() - start
+
+
+# ----------------------------------------
+# What a design costs: its first answer beside a check, and all of it beside the runs that it cannot do without.
+
+_DESIGN = "llama3-405b-gb200"
+
+_BUDGET = ("--budget", "gpus=30000", "--budget", "power=100 MW")
+
+_RUN = 50
+"""Designs that any search would simulate, the best by the bound."""
+
+
+def design_rows() -> list[str]:
+    """Return what the first answer of a design costs beside a check, and all of it beside 50 designs and the list."""
+    with tempfile.TemporaryDirectory() as folder:
+        check = min(cost_of(*COMMAND, "check", _DESIGN).cpu for _ in range(3))
+        quick = (*COMMAND, "design", _DESIGN, *_BUDGET, "--seconds", "0", "-q", "--executor", "serial")
+        first = min(cost_of(*quick).cpu for _ in range(3))
+        study = Path(folder) / "study.yaml"
+        cost_of(*COMMAND, "design", _DESIGN, *_BUDGET, "--save", str(study))
+        whole = cost_of(*COMMAND, "design", str(study), "-q", "--executor", "serial").cpu
+        listing, runs, count = _least_of_a_design(study)
+    return [
+        f"{'designs (CPU time)':66} {'measured':>9}  {'target':>9}",
+        f"  {f'first answer with its gap over a check of {check:.2f} s':64} {first / check:8.1f}x  {'<= 5x':>9}",
+        f"  {f'{count:,} candidates over {_RUN} runs of 16 replications and the list':64} "
+        f"{whole / (runs + listing):8.1f}x  {'<= 3x':>9}",
+    ]
+
+
+def _least_of_a_design(study: Path) -> tuple[float, float, int]:
+    """Return what the list of a study costs [s], what 50 of its candidates do [s], and how many there are."""
+    start = time.process_time()
+    listing = listed_of(problem_of(load_study(str(study))))
+    listed = time.process_time() - start
+    candidates = Candidates(listing.bases, listing.base_of, listing.step_time, listing.tokens, listing.interval)
+    bound = upper("tokens_per_day", candidates, upper_ettr(candidates)[0])
+    best = np.argsort(-bound, kind="stable")[:_RUN]
+    bases = [sim.prepare(listing.bases[base].scenario) for base in listing.base_of[best]]
+    sim.run(bases[0], 0)
+    start = time.process_time()
+    for base in bases:
+        for replication in range(16):
+            sim.run(base, replication)
+    return listed, time.process_time() - start, len(bound)
