@@ -330,10 +330,15 @@ def save_study(loaded: LoadedStudy, file: Path, *, overwrite: bool) -> None:
     say(f"{file}: a study to edit; to run it: ettrick design {file}")
 
 
-def question_of(text: str | None, loaded: LoadedStudy, *, is_listed: bool) -> dict[str, str]:
-    """Return the values that ``--explain`` asks about, or end with one line about what is wrong with it."""
+def question_of(text: str | None, seconds: float | None, loaded: LoadedStudy) -> dict[str, str]:
+    """Return the values that ``--explain`` asks about, or end with one line about a mistake."""
+    from ettrick.analysis.optimize.problem import problem_of
     from ettrick.analysis.optimize.reasons import UnknownDesignError, wanted_of
 
+    with mistakes_in_lines():
+        is_listed = problem_of(loaded).is_listed
+    if seconds is not None and not is_listed:
+        refuse("--seconds: only applies to designs: derive or where in vary, or a budget")
     if text is None:
         return {}
     if not is_listed:
@@ -371,7 +376,6 @@ def optimize(
     from ettrick import sim
     from ettrick.analysis.optimize.optimize import optimize as find
     from ettrick.analysis.optimize.optimize import optimum_document
-    from ettrick.analysis.optimize.problem import problem_of
     from ettrick.analysis.page.chapters.optimum import against, format_optimum
     from ettrick.analysis.sweep.sweep import keep
 
@@ -382,11 +386,7 @@ def optimize(
     if save is not None:
         save_study(loaded, save, overwrite=overwrite)
         return
-    with mistakes_in_lines():
-        is_listed = problem_of(loaded).is_listed
-    if seconds is not None and not is_listed:
-        refuse("--seconds: only applies to designs: derive or where in vary, or a budget")
-    wanted = question_of(explain, loaded, is_listed=is_listed)
+    wanted = question_of(explain, seconds, loaded)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
         result = find(place.campaign, trials=trials, replications=replications, seconds=seconds)

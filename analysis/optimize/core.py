@@ -263,7 +263,7 @@ class Race:
         self._refuted: list[int] = []
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Simulate until the best is known well enough, or time is over; the first batch has the time it takes."""
+        """Simulate until the best is known well enough, or time is over; the first batch is not cut short."""
         while not (self.simulated and is_over()) and self._step():
             score = self.means[self.best] if self.best >= 0 else math.nan
             gap = self.limits().regret(self.lower)
@@ -386,7 +386,9 @@ class Race:
         upper = upper_differences(scores, 0, self._tail, self.space.hidden)[1:]
         self.means |= dict(zip(candidates, scores[1:].mean(axis=1).tolist(), strict=True))
         self._status |= dict(zip(candidates, map(int, status[1:]), strict=True))
-        return [one for one, limit in zip(candidates, upper, strict=True) if self._status[one] != FAILS and limit >= 0]
+        return [
+            late for late, limit in zip(candidates, upper, strict=True) if self._status[late] != FAILS and limit >= 0
+        ]
 
     @property
     def _tail(self) -> float:
@@ -451,9 +453,9 @@ class Race:
         limits = dict(zip(self.running, upper.tolist(), strict=True))
         del limits[self.best]
         self._differences |= limits
-        open_ones = [rival for rival, limit in limits.items() if limit > self._tie and self._status[rival] != UNTOLD]
-        self.resting += [rival for rival, limit in limits.items() if limit >= 0 and rival not in open_ones]
-        self.running = [self.best, *open_ones]
+        unsettled = [rival for rival, limit in limits.items() if limit > self._tie and self._status[rival] != UNTOLD]
+        self.resting += [rival for rival, limit in limits.items() if limit >= 0 and rival not in unsettled]
+        self.running = [self.best, *unsettled]
 
     @property
     def _tie(self) -> float:

@@ -199,7 +199,7 @@ def _warnings(answers: Sequence[Trial], bench: Evaluator) -> list[str]:
 
 
 def _left_out(result: OptimizationResult) -> list[str]:
-    """Return what a limit of time left out of a search that has an answer."""
+    """Return the parts that a limit of time left out of a search that has an answer."""
     raced = result.raced
     if raced is None or raced.outcome.best < 0:
         return []
@@ -398,8 +398,7 @@ def optimize(
     ranking = rank_trials(bench) if raced is None else raced.ranking
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
     if edge is not None and edge.answer is not None:
-        # What keeps the conditions from somewhere on first, before what keeps them by chance.
-        order = tuple(sorted(ranking.order, key=lambda trial: trial in edge.islands))
+        order = tuple(sorted(ranking.order, key=lambda trial: trial in edge.islands))  # by chance: these come last
         ranking = ranking._replace(order=order, as_good=order[:1])
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
     confirmed = confirm(bench, looked_at, problem.spec.confirm) if looked_at and not is_over() else (None, None)

@@ -18,6 +18,7 @@ from ettrick.analysis.optimize.bounds import Candidates, upper, upper_ettr
 from ettrick.analysis.optimize.core import FAILS, KEEPS, OPEN, UNTOLD, SearchRules, Space, lower_limit, search
 from ettrick.analysis.optimize.derive import listed_of, neighbours
 from ettrick.analysis.optimize.evaluate import TrialRanking, doubt_of_cell
+from ettrick.analysis.results.studies import AimResult
 from ettrick.analysis.statistics.estimates import contributions
 from ettrick.analysis.statistics.intervals import unseen
 from ettrick.analysis.sweep.task import BLOCK
@@ -69,6 +70,14 @@ class Raced:
     def trials(self) -> dict[int, Trial]:
         """The last trial of each candidate that was simulated."""
         return self.stakes.trials
+
+    def difference(self, index: int) -> AimResult | None:
+        """Return how much better than the answer a simulated candidate is, on the same failures."""
+        trial, answer, bench = self.trials.get(index), self.trials.get(self.outcome.best), self.stakes.bench
+        if trial is None or answer is None:
+            return None
+        gain = bench.gain(trial, answer, bench.problem.aims[0])
+        return None if gain is None else AimResult(mean=gain.mean, ci95=gain.ci95)
 
     def regret(self, fresh: Trial | None) -> tuple[float, Literal["bound", "race", "condition"]]:
         """Return how far the answer may be below the best of all, and what says so.

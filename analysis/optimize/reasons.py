@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from ettrick.analysis.optimize.statement import is_tie
-from ettrick.analysis.results.studies import AimResult, ExplainedDesign
+from ettrick.analysis.results.studies import ExplainedDesign
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def explain(bench: Evaluator, raced: Raced, wanted: Mapping[str, str]) -> Explai
     ]
     if not matching:
         return _without_designs(raced, wanted)
-    best = _best(bench, raced, matching)
+    best = _best(raced, matching)
     bound = bench.problem.aims[0].score(float(raced.bound[best]))
     trial = raced.trials.get(best)
-    difference = None if trial is None else _difference(bench, raced, trial)
+    difference = raced.difference(best)
     status = _status(raced, best)
     return ExplainedDesign(
         wanted=dict(wanted),
@@ -73,7 +73,7 @@ def explain(bench: Evaluator, raced: Raced, wanted: Mapping[str, str]) -> Explai
     )
 
 
-def _best(bench: Evaluator, raced: Raced, matching: list[int]) -> int:
+def _best(raced: Raced, matching: list[int]) -> int:
     """Return the design to speak of: the answer, the best usable one by paired differences, else by the bound."""
     outcome = raced.outcome
     if outcome.best in matching:
@@ -83,7 +83,7 @@ def _best(bench: Evaluator, raced: Raced, matching: list[int]) -> int:
         return max(matching, key=lambda index: float(raced.bound[index]))
 
     def gain(index: int) -> float:
-        difference = _difference(bench, raced, raced.trials[index])
+        difference = raced.difference(index)
         return -math.inf if difference is None or difference.mean is None else difference.mean
 
     return max(usable, key=gain)
@@ -102,13 +102,6 @@ def _status(raced: Raced, index: int) -> Status:
     if not trial.is_usable:
         return "misses a condition"
     return "tie" if index in (*outcome.ties, *outcome.unresolved) else "worse"
-
-
-def _difference(bench: Evaluator, raced: Raced, trial: Trial) -> AimResult | None:
-    """Return how much better than the answer a trial is, on the same failures."""
-    answer = raced.trials.get(raced.outcome.best)
-    gain = None if answer is None else bench.gain(trial, answer, bench.problem.aims[0])
-    return None if gain is None else AimResult(mean=gain.mean, ci95=gain.ci95)
 
 
 def _missed(bench: Evaluator, trial: Trial) -> str:

@@ -121,7 +121,7 @@ class Statement(NamedTuple):
         """Yield the designs that are equal to the answer on the replications, then those by the step model."""
         outcome = self.raced.outcome
         for index in outcome.ties:
-            if self.raced.trials[index].is_usable and is_tie(self.bench, self._difference(index)):
+            if self.raced.trials[index].is_usable and is_tie(self.bench, self.raced.difference(index)):
                 yield self._tie(index, "statistical")
         if outcome.best < 0:
             return
@@ -156,14 +156,7 @@ class Statement(NamedTuple):
 
     def _tie(self, index: int, kind: Any) -> TiedSetting:
         labels = self.bench.labels(self.raced.listing.candidates[index])
-        return TiedSetting(values=labels, kind=kind, difference=self._difference(index))
-
-    def _difference(self, index: int) -> AimResult | None:
-        """Return how much better than the answer a candidate is, on the same failures."""
-        outcome = self.raced.outcome
-        ours, answer = self.raced.trials[index], self.raced.trials[outcome.best]
-        gain = self.bench.gain(ours, answer, self.bench.problem.aims[0])
-        return None if gain is None else AimResult(mean=gain.mean, ci95=gain.ci95)
+        return TiedSetting(values=labels, kind=kind, difference=self.raced.difference(index))
 
     def _bound(self) -> BoundSummary | None:
         outcome, kinds = self.raced.outcome, set(self.raced.kinds)
@@ -260,9 +253,9 @@ class Statement(NamedTuple):
         """
         answer, trials = self.raced.outcome.best, self.raced.trials
         usable = [index for index in rows if index in trials and trials[index].is_usable]
-        gains = {index: self._difference(index) for index in usable} if answer >= 0 else {}
-        best = max(usable, key=lambda index: _mean(gains.get(index)), default=None)
-        return best, None if best in (None, answer) else gains.get(best)
+        gains = {index: self.raced.difference(index) for index in usable}
+        best = max(usable, key=lambda index: _mean(gains[index]), default=None)
+        return best, None if best is None or best == answer else gains[best]
 
     def _neighbours(self) -> Iterator[NeighbourSummary]:
         """Yield every neighbour of the answer: its difference, or why it cannot run."""
@@ -275,7 +268,7 @@ class Statement(NamedTuple):
             status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
             yield NeighbourSummary(
                 axis=axis, to=", ".join(labels[name] for name in axis.split(" × ")), status=status,
-                reason=trial.trouble, difference=None if trial.trouble else self._difference(index),
+                reason=trial.trouble, difference=None if trial.trouble else self.raced.difference(index),
             )  # fmt: skip
         for group in listing.infeasible:
             if group.axis:

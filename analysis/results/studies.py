@@ -447,7 +447,7 @@ class RegretSummary(Part):
     value: Number = Field(description="In the units of the first aim.")
     relative: Number = Field(description="As a part of the answer [-].")
     source: Literal["bound", "race", "condition"] = Field(
-        description="What limits it, `bound`: a combination that was not simulated; `race`: one that was; `condition`: "
+        description="Its limit, `bound`: a combination that was not simulated; `race`: one that was; `condition`: "
         "one that was, and that may or may not keep the conditions."
     )
     confidence: Real = Field(0.95, description="Probability with which it holds.")

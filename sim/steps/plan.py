@@ -228,7 +228,7 @@ def variants(group: Workload, base: Workload, bounds: Bounds, *, least: bool = F
 
 
 def _again(base: Workload, bounds: Bounds) -> list[tuple[Recompute, tuple[Module, ...]]]:
-    """Return what a layout may compute again, and single modules of it, the least first."""
+    """Return the parts and modules of a layer that a layout may compute again, the least first."""
     recomputes: tuple[Recompute, ...] = ("none", "selective", "full")
     if base.fused_attention and not base.shape.gated:  # where selective recomputation drops nothing
         recomputes = ("none", "full")
