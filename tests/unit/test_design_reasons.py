@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
+from ettrick.analysis.optimize.race import Raced
 from ettrick.analysis.optimize.reasons import UnknownDesignError, explain, wanted_of
 from ettrick.analysis.optimize.statement import is_tie
 from ettrick.analysis.results.studies import Aim, AimResult
@@ -16,7 +17,6 @@ from tests.cases import cases
 
 if TYPE_CHECKING:
     from ettrick.analysis.optimize.evaluate import Evaluator
-    from ettrick.analysis.optimize.race import Raced
     from ettrick.analysis.results.studies import ExplainedDesign
 
 NAMES = ("recovery", "spares")
@@ -67,8 +67,9 @@ def asked(**wanted: str) -> ExplainedDesign:
     )
     means = {1: 10.0, 2: 9.99, 3: 9.5, 4: float("nan"), 5: 10.1}
     outcome = SimpleNamespace(best=1, regret=0.05, ties=(2,), unresolved=(), means=means)
-    raced = SimpleNamespace(listing=listing, bound=np.array(BOUNDS), outcome=outcome, trials=TRIALS)
-    return explain(cast("Evaluator", bench), cast("Raced", raced), wanted)
+    stakes: Any = SimpleNamespace(bench=bench, trials=TRIALS)
+    raced = Raced(cast("Any", listing), np.array(BOUNDS), (), cast("Any", outcome), stakes, cast("Any", None))
+    return explain(cast("Evaluator", bench), raced, wanted)
 
 
 @cases(
