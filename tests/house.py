@@ -49,7 +49,7 @@ def measures() -> list[Measure]:
         Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_930),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 899),
         Measure("tests files", len(tests), 190, 258),
-        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 64_101),
+        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 64_144),
         Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 115),
         Measure(
             "x: Any = scenario...", len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))), 0, 0
@@ -65,7 +65,7 @@ def measures() -> list[Measure]:
         Measure("complexity above 15", sum(complexity(function) > 15 for function in functions), 40, 0),
         Measure("functions above 40 lines", sum(_lines(function) > 40 for function in functions), 80, 14),
         Measure("assert x is not None", len(re.findall(r"assert \S+ is not None", everything)), 60, 18),
-        Measure("bindings of the dialect", sum(map(dialect_bindings, trees.values())), 300, 12),
+        Measure("bindings of the dialect", sum(map(dialect_bindings, trees.values())), 300, 11),
     ]
 
 

@@ -425,10 +425,10 @@ class Race:
             group = [sleeper for sleeper in sleepers if len(self._scores[sleeper]) == count]
             scores, _ = self.space.simulate([self.best, *group], count)
             upper = upper_differences(scores, 0, self._tail, self.space.hidden)[1:]
-            known = dict(zip(group, upper.tolist(), strict=True))
-            self._differences |= known
-            self.resting += [sleeper for sleeper, limit in known.items() if 0 <= limit <= self._tie]
-            awake += [sleeper for sleeper, limit in known.items() if limit > self._tie]
+            limits = dict(zip(group, upper.tolist(), strict=True))
+            self._differences |= limits
+            self.resting += [sleeper for sleeper, limit in limits.items() if 0 <= limit <= self._tie]
+            awake += [sleeper for sleeper, limit in limits.items() if limit > self._tie]
         if awake:
             self._simulate(awake)
             self._is_looked_at = False
