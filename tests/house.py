@@ -49,7 +49,7 @@ def measures() -> list[Measure]:
         Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_942),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 899),
         Measure("tests files", len(tests), 190, 258),
-        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 64_161),
+        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 64_162),
         Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 115),
         Measure(
             "x: Any = scenario...", len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))), 0, 0

@@ -299,7 +299,7 @@ def worth(optimum: OptimumView) -> Iterator[Words]:
         more = _allowance(budget, optimum).name
         size = abs(gain) if is_share(name) else abs(gain) / answer
         if size.value < _NO_GAIN:
-            yield (f"A larger budget of {more} would {verb} nothing, by the formula: something else limits the result.",)
+            yield (f"A larger budget of {more} would {verb} nothing, by the formula: something else is the limit.",)
         elif is_share(name):
             yield line(f"1 % more {more} would {verb} ", number(size, POINTS), ", by the formula.")
         else:
