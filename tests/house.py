@@ -45,8 +45,8 @@ def measures() -> list[Measure]:
     engine = [len(circle) for circle in module_circles(product, "sim/engine/")]
     return [
         Measure("product files", len(product), 250, 310),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 76_272),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_942),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 76_283),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_956),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 899),
         Measure("tests files", len(tests), 190, 258),
         Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 64_162),
@@ -63,7 +63,7 @@ def measures() -> list[Measure]:
         Measure("largest class, lines", max(map(_lines, _classes(trees))), 400, 387),
         Measure("type: ignore", everything.count("# type: ignore"), 30, 16),
         Measure("complexity above 15", sum(complexity(function) > 15 for function in functions), 40, 0),
-        Measure("functions above 40 lines", sum(_lines(function) > 40 for function in functions), 80, 14),
+        Measure("functions above 40 lines", sum(_lines(function) > 40 for function in functions), 80, 15),
         Measure("assert x is not None", len(re.findall(r"assert \S+ is not None", everything)), 60, 18),
         Measure("bindings of the dialect", sum(map(dialect_bindings, trees.values())), 300, 11),
     ]

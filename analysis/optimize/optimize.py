@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ettrick import sim
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import PROBABILITIES, is_share
@@ -31,6 +32,7 @@ from ettrick.analysis.optimize.search import (
 )
 from ettrick.analysis.optimize.statement import Statement
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
+from ettrick.analysis.ratios import provisioned
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.results.studies import (
     AimResult,
@@ -95,6 +97,7 @@ def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> tu
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
     fresh = Evaluator(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
     *trials, start = fresh.evaluate([*(trial.chosen for trial in answers), ()])
+    start = start._replace(is_met=start.is_met and _keeps_budget(problem, loaded))
     summary = ConfirmationSummary(
         seed=seed,
         replications=max(trial.cell.stated.replications for trial in trials),
@@ -110,6 +113,17 @@ def confirm(bench: Evaluator, answers: Sequence[Trial], replications: int) -> tu
         as_it_is=TrialSummary(**_trial(start, fresh) | {"values": _as_it_is(bench)}),
     )
     return summary, trials[0]
+
+
+def _keeps_budget(problem: Problem, loaded: LoadedStudy) -> bool:
+    """Return whether the scenario as it is takes no more than the budgets: otherwise no answer has to be better."""
+    if problem.spec.budget is None:
+        return True
+    prepared = sim.examine(loaded.template.scenario(loaded.common))
+    gpus, cost = prepared.nodes * prepared.gpus_per_node, prepared.upkeep.cost
+    price = gpus * cost.capex if cost is not None and cost.capex is not None else None
+    amounts = {"power": provisioned(prepared), "gpus": gpus, "capex": price}
+    return all((amounts[name] or 0.0) <= limit for name, limit in problem.spec.budget.limits.items())
 
 
 def _is_confirmed(answer: Trial, start: Trial, gain: DifferenceSummary | None) -> bool | None:
