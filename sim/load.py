@@ -300,7 +300,7 @@ _PARTS: LruCache[object] = LruCache(64)
 def _of_known_parts(data: Table) -> Scenario:
     """Return the scenario that data describe, with the parts of earlier ones that say the same.
 
-    Points of a study differ in a few parts; all that was worked out from another one is at hand then. What files say
+    Points of a study differ in a few parts; all that was worked out from another one is available then. What files say
     may change.
     """
     files, readers = yamlfile.FILE_KEYS, yamlfile.readers(data)

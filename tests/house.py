@@ -45,11 +45,11 @@ def measures() -> list[Measure]:
     engine = [len(circle) for circle in module_circles(product, "sim/engine/")]
     return [
         Measure("product files", len(product), 250, 310),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 76_283),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_956),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 60_000, 76_275),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 115_951),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 899),
         Measure("tests files", len(tests), 190, 258),
-        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 64_162),
+        Measure("tests code lines", sum(code_lines(text) for text in tests.values()), 50_000, 64_164),
         Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 115),
         Measure(
             "x: Any = scenario...", len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))), 0, 0

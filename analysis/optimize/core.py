@@ -363,8 +363,8 @@ class Race:
     @property
     def _missing(self) -> list[int]:
         """The neighbours of the best that have not been simulated."""
-        beside = self.space.neighbours(self.best) if self.best >= 0 else ()
-        return [candidate for candidate in beside if self._is_left[candidate]]
+        neighbours = self.space.neighbours(self.best) if self.best >= 0 else ()
+        return [candidate for candidate in neighbours if self._is_left[candidate]]
 
     def _admit(self, candidates: Sequence[int]) -> None:
         """Simulate candidates as far as the others, and let them race unless they cannot run or surely fail.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.optimize.problem import check_metrics
 from ettrick.analysis.statistics.differences import difference, ranking_of, ranking_over_draws
 from ettrick.analysis.statistics.intervals import MeanEstimate, doubt_of
@@ -72,6 +71,11 @@ class Trial(NamedTuple):
     def trouble(self) -> str:
         """The reason why there is no value, in a line; empty where all is well."""
         return next((outcome.trouble for outcome in (self.cell.stated, *self.cell.drawn) if outcome.trouble), "")
+
+    @property
+    def status(self) -> Literal["cannot run", "evaluated", "misses a condition"]:
+        """The end of its evaluation."""
+        return "cannot run" if self.trouble else "evaluated" if self.is_usable else "misses a condition"
 
     @property
     def is_usable(self) -> bool:
@@ -279,7 +283,7 @@ def rank_trials(bench: Evaluator) -> TrialRanking:
         order = sorted(usable, key=lambda trial: -_score(bench, trial))
         return TrialRanking(tuple(order), (order[0],), None, None)
     behind = dict(zip(ranking.order, ranking.behind, strict=True))
-    ties, best = Ties.parse(bench.problem.loaded.study.tie), usable[ranking.order[0]].aims[0].mean
+    ties, best = bench.problem.ties, usable[ranking.order[0]].aims[0].mean
     loss = max((behind[index][1][1] for index in ranking.may_be_best if index in behind), default=0.0)
     return TrialRanking(
         tuple(usable[index] for index in ranking.order),

@@ -14,7 +14,6 @@ import numpy as np
 
 from ettrick import sim
 from ettrick.analysis.amounts import number_of
-from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import PROBABILITIES, is_share
 from ettrick.analysis.optimize.derive import neighbours
 from ettrick.analysis.optimize.evaluate import Evaluator, close, doubt_of_cell, front_of, rank_trials
@@ -32,7 +31,6 @@ from ettrick.analysis.optimize.search import (
 )
 from ettrick.analysis.optimize.statement import Statement
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
-from ettrick.analysis.ratios import provisioned
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.results.studies import (
     AimResult,
@@ -119,11 +117,12 @@ def _keeps_budget(problem: Problem, loaded: LoadedStudy) -> bool:
     """Return whether the scenario as it is takes no more than the budgets: otherwise no answer has to be better."""
     if problem.spec.budget is None:
         return True
-    prepared = sim.examine(loaded.template.scenario(loaded.common))
-    gpus, cost = prepared.nodes * prepared.gpus_per_node, prepared.upkeep.cost
-    price = gpus * cost.capex if cost is not None and cost.capex is not None else None
-    amounts = {"power": provisioned(prepared), "gpus": gpus, "capex": price}
-    return all((amounts[name] or 0.0) <= limit for name, limit in problem.spec.budget.limits.items())
+    scenario = sim.sized(loaded.template.scenario(loaded.common))
+    try:
+        sim.Offer.of(scenario, problem.spec.budget.limits, None).check_budgets(scenario.cluster)
+    except sim.RefusedError:
+        return False
+    return True
 
 
 def _is_confirmed(answer: Trial, start: Trial, gain: DifferenceSummary | None) -> bool | None:
@@ -157,7 +156,7 @@ def optimum_document(result: OptimizationResult, *, command: str) -> OptimizeDoc
         format=FORMAT,
         study=study.name,
         question=study.question,
-        tie=Tie(**Ties.parse(study.tie)._asdict()),
+        tie=Tie(**problem.ties._asdict()),
         scenario=study.scenario,
         method=result.method,
         replications=bench.replications,
@@ -198,9 +197,8 @@ def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:
     for chosen, axis in bench.problem.neighbours(answer.chosen):
         trial = bench.trial_of(chosen)
         if trial is not None:
-            status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
             to = bench.labels(chosen)[axis]
-            neighbours.append(NeighbourSummary(axis=axis, to=to, status=status, reason=trial.trouble))
+            neighbours.append(NeighbourSummary(axis=axis, to=to, status=trial.status, reason=trial.trouble))
     return neighbours
 
 

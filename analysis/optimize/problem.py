@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ettrick import sim
+from ettrick.analysis.contest.precision import Ties
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.results.studies import Aim
 from ettrick.analysis.study.amounts import amounts_of
@@ -245,6 +246,11 @@ class Problem:
                 return None
             size *= domain.size
         return size
+
+    @property
+    def ties(self) -> Ties:
+        """The differences that are too small to matter: those of the section, else of the study."""
+        return Ties.parse(self.spec.tie or self.loaded.study.tie)
 
     @property
     def is_listed(self) -> bool:

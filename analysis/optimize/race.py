@@ -6,6 +6,7 @@ failures, and their bounds rest on the same facts.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -24,7 +25,7 @@ from ettrick.analysis.statistics.intervals import unseen
 from ettrick.analysis.sweep.task import BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -71,6 +72,11 @@ class Raced:
         """The last trial of each candidate that was simulated."""
         return self.stakes.trials
 
+    @functools.cached_property
+    def index_of(self) -> dict[int, int]:
+        """The candidate of each trial, by the number of the trial."""
+        return {trial.number: index for index, trial in self.trials.items()}
+
     def difference(self, index: int) -> AimResult | None:
         """Return how much better than the answer a simulated candidate is, on the same failures."""
         trial, answer, bench = self.trials.get(index), self.trials.get(self.outcome.best), self.stakes.bench
@@ -78,6 +84,19 @@ class Raced:
             return None
         gain = bench.gain(trial, answer, bench.problem.aims[0])
         return None if gain is None else AimResult(mean=gain.mean, ci95=gain.ci95)
+
+    def best_of(self, candidates: Iterable[int]) -> int | None:
+        """Return the best of some candidates that were simulated and keep the conditions; ``None`` if none does.
+
+        Differences are paired: candidates that were left behind have few replications, and means of their own.
+        """
+
+        def gain(index: int) -> float:
+            difference = self.difference(index)
+            return -math.inf if difference is None or difference.mean is None else difference.mean
+
+        usable = (index for index in candidates if index in self.trials and self.trials[index].is_usable)
+        return max(usable, key=gain, default=None)
 
     def regret(self, fresh: Trial | None) -> tuple[float, Literal["bound", "race", "condition"]]:
         """Return how far the answer may be below the best of all, and what says so.
@@ -179,19 +198,19 @@ def race(bench: Evaluator, most: int, is_over: Callable[[], bool]) -> Raced:
     ettr, kinds = upper_ettr(candidates) if listing.candidates else (np.empty(0), [])
     bound = upper(aim.name, candidates, ettr) if listing.candidates else ettr
     stakes = Stakes(bench, listing.candidates, {})
-    ties = Ties.parse(spec.precision or spec.tie or bench.problem.loaded.study.tie)
+    ties = Ties.parse(spec.precision) if spec.precision else bench.problem.ties
     rules = SearchRules(
-        tie=lambda score: ties.points if is_share(aim.name) else ties.part * abs(score),
+        tie=lambda score: ties.size(aim.name, score),
         alpha=stakes.alpha,
         first=_FIRST,
         step=BLOCK,
         most=math.inf if np.isfinite(bound).all() else most,
     )
 
-    def beside(index: int) -> list[int]:
+    def neighbours_of(index: int) -> list[int]:
         return [candidate for candidate, _ in neighbours(listing, index)]
 
-    space = Space(bound, stakes.simulate, beside, listing.base_of, stakes.hidden)
+    space = Space(bound, stakes.simulate, neighbours_of, listing.base_of, stakes.hidden)
     outcome = search(space, rules, is_over)
     return Raced(listing, bound, kinds, outcome, stakes, _ranking(outcome, stakes.trials))
 

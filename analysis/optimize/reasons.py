@@ -78,15 +78,8 @@ def _best(raced: Raced, matching: list[int]) -> int:
     outcome = raced.outcome
     if outcome.best in matching:
         return outcome.best
-    usable = [index for index in matching if index in outcome.means and raced.trials[index].is_usable]
-    if not usable:
-        return max(matching, key=lambda index: float(raced.bound[index]))
-
-    def gain(index: int) -> float:
-        difference = raced.difference(index)
-        return -math.inf if difference is None or difference.mean is None else difference.mean
-
-    return max(usable, key=gain)
+    best = raced.best_of(index for index in matching if index in outcome.means)
+    return max(matching, key=lambda index: float(raced.bound[index])) if best is None else best
 
 
 def _status(raced: Raced, index: int) -> Status:
@@ -97,10 +90,8 @@ def _status(raced: Raced, index: int) -> Status:
     if trial is None:
         is_below = outcome.best >= 0 and float(raced.bound[index]) <= outcome.means[outcome.best] + outcome.regret
         return "below the bound" if is_below else "not simulated"
-    if trial.trouble:
-        return "cannot run"
-    if not trial.is_usable:
-        return "misses a condition"
+    if trial.status != "evaluated":
+        return trial.status
     return "tie" if index in (*outcome.ties, *outcome.unresolved) else "worse"
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ettrick.analysis.contest.precision import Ties
-from ettrick.analysis.metrics import is_share
 from ettrick.analysis.optimize.derive import neighbours
 from ettrick.analysis.results.studies import (
     AimResult,
@@ -22,14 +20,13 @@ from ettrick.analysis.results.studies import (
     NeighbourSummary,
     RegretSummary,
     SearchFunnel,
-    Tie,
     TiedSetting,
 )
 from ettrick.sim.catalog.steps import calibrated_sigma
 from ettrick.sim.steps.plan import BAND90
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ettrick.analysis.optimize.evaluate import Evaluator, Trial
     from ettrick.analysis.optimize.race import Raced
@@ -57,12 +54,11 @@ class Statement(NamedTuple):
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the document that only a search over listed candidates has."""
-        outcome, listing, problem = self.raced.outcome, self.raced.listing, self.bench.problem
+        outcome, listing = self.raced.outcome, self.raced.listing
         ties = list(self._ties())
         return {
             "combinations": listing.listed,
             "replications": outcome.replications,
-            "tie": Tie(**Ties.parse(problem.spec.tie or problem.loaded.study.tie)._asdict()),
             "ties": ties,
             "regret": self._regret(),
             "gap_history": [
@@ -92,15 +88,12 @@ class Statement(NamedTuple):
 
     def of_trial(self, trial: Trial) -> dict[str, Any]:
         """Return the bound of a trial, and what it takes of each budget."""
-        index = self._index(trial)
+        index = self.raced.index_of.get(trial.number)
         if index is None:
             return {}
         bound = float(self.raced.bound[index])
         used = {name: float(amounts[index]) for name, amounts in self.raced.listing.used.items()}
         return {"bound": self._value(bound) if math.isfinite(bound) else None, "used": used}
-
-    def _index(self, trial: Trial) -> int | None:
-        return next((index for index, rival in self.raced.trials.items() if rival.number == trial.number), None)
 
     def _value(self, score: float) -> float:
         """Return a score, the higher the better, as a value of the first aim."""
@@ -236,26 +229,15 @@ class Statement(NamedTuple):
                 continue
             for label in labels:
                 rows = [index for index, row in enumerate(listing.candidates) if row[column].label == label]
-                best, difference = self._best(rows)
+                best = self.raced.best_of(rows)
                 bound = float(self.raced.bound[rows].max())
                 yield BestOfValue(
                     axis=name,
                     value=label,
                     trial=None if best is None else positions[self.raced.trials[best].number],
-                    difference=difference,
+                    difference=None if best in (None, self.raced.outcome.best) else self.raced.difference(best),
                     bound=self._value(bound) if math.isfinite(bound) else None,
                 )
-
-    def _best(self, rows: Sequence[int]) -> tuple[int | None, AimResult | None]:
-        """Return the best of some candidates that were simulated, and its difference from the answer.
-
-        Differences are paired: candidates that were left behind have few replications, and means of their own.
-        """
-        answer, trials = self.raced.outcome.best, self.raced.trials
-        usable = [index for index in rows if index in trials and trials[index].is_usable]
-        gains = {index: self.raced.difference(index) for index in usable}
-        best = max(usable, key=lambda index: _mean(gains[index]), default=None)
-        return best, None if best is None or best == answer else gains[best]
 
     def _neighbours(self) -> Iterator[NeighbourSummary]:
         """Yield every neighbour of the answer: its difference, or why it cannot run."""
@@ -265,9 +247,8 @@ class Statement(NamedTuple):
             if trial is None:  # time was over
                 continue
             labels = self.bench.labels(listing.candidates[index])
-            status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
             yield NeighbourSummary(
-                axis=axis, to=", ".join(labels[name] for name in axis.split(" × ")), status=status,
+                axis=axis, to=", ".join(labels[name] for name in axis.split(" × ")), status=trial.status,
                 reason=trial.trouble, difference=None if trial.trouble else self.raced.difference(index),
             )  # fmt: skip
         for group in listing.infeasible:
@@ -282,10 +263,8 @@ def is_tie(bench: Evaluator, difference: AimResult | None) -> bool:
     """
     if difference is None or difference.mean is None:
         return False
-    aim, problem = bench.problem.aims[0], bench.problem
-    ties = Ties.parse(problem.spec.tie or problem.loaded.study.tie)
     answer = max((abs(trial.aims[0].mean or 0.0) for trial in bench.candidates if trial.is_usable), default=0.0)
-    matters = ties.points if is_share(aim.name) else ties.part * answer
+    matters = bench.problem.ties.size(bench.problem.aims[0].name, answer)
     high = None if difference.ci95 is None else difference.ci95[1]
     return abs(difference.mean) <= matters or (high is not None and high >= 0)
 
@@ -313,10 +292,6 @@ def error_of_ratio(ours: Prepared, theirs: Prepared) -> float:
 def _one_unit(prepared: Prepared) -> float:
     """Return one unit of a cluster over all of it: a domain that is used whole, else a node [-]."""
     return prepared.scenario.cluster.nodes_per_domain / prepared.nodes
-
-
-def _mean(difference: AimResult | None) -> float:
-    return -math.inf if difference is None or difference.mean is None else difference.mean
 
 
 def _finite(value: float) -> float | None:

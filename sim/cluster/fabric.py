@@ -44,7 +44,7 @@ class FabricKind(Strategy, abc.ABC):
         """Access cables of each NIC [-]."""
         return 1
 
-    def counted_anew(self) -> "Self":
+    def without_counts(self) -> "Self":
         """Return the same with as many switches as the hosts need; itself where it states no number of them."""
         return self
 
@@ -161,12 +161,12 @@ class Clos(FabricKind):
     def plan(self, hosts: "Hosts") -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
 
-    def counted_anew(self) -> "Self":
+    def without_counts(self) -> "Self":
         """Return the same without stated numbers of spines and cores."""
         tiers = {"spine": self.spine, "core": self.core}
         stated = {name: tier for name, tier in tiers.items() if tier is not None and tier.switches is not None}
-        anew = {name: tier.model_copy(update={"switches": None}) for name, tier in stated.items()}
-        return self.model_copy(update=anew) if anew else self
+        tiers = {name: tier.model_copy(update={"switches": None}) for name, tier in stated.items()}
+        return self.model_copy(update=tiers) if tiers else self
 
     def _tiers_above(
         self, pods: tuple[int, int], leaf_switches: int, leaf_up: int, width: int, what: tuple[str, str]

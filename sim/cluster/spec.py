@@ -184,10 +184,10 @@ class ClusterSpec(Model):
         try:
             cluster = self.with_nodes(nodes)
         except RuleError:
-            anew = self.fabric.counted_anew()
-            if anew is self.fabric:
+            fabric = self.fabric.without_counts()
+            if fabric is self.fabric:
                 raise
-            cluster = self.model_copy(update={"fabric": anew}).with_nodes(nodes)
+            cluster = self.model_copy(update={"fabric": fabric}).with_nodes(nodes)
         cluster.__pydantic_fields_set__.add("nodes")
         return cluster
 

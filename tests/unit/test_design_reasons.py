@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
+from ettrick.analysis.contest.precision import Ties
+from ettrick.analysis.optimize.evaluate import Trial
 from ettrick.analysis.optimize.race import Raced
 from ettrick.analysis.optimize.reasons import UnknownDesignError, explain, wanted_of
 from ettrick.analysis.optimize.statement import is_tie
 from ettrick.analysis.results.studies import Aim, AimResult
+from ettrick.analysis.statistics.intervals import MeanEstimate
 from ettrick.analysis.study.amounts import AxisPosition
 from tests.cases import cases
 
@@ -37,9 +40,8 @@ BOUNDS = [9.0, 10.4, 10.4, 10.4, 10.2, 10.3, 11.0]
 
 def trial(*, trouble: str = "", is_usable: bool = True) -> Any:
     """Return what came of a candidate, without its conditions."""
-    return SimpleNamespace(
-        trouble=trouble, is_usable=is_usable, bounded=[SimpleNamespace(mean=0.95 if is_usable else 0.8)]
-    )
+    cell: Any = SimpleNamespace(stated=SimpleNamespace(trouble=trouble), drawn=())
+    return Trial(0, (), cell, (), (MeanEstimate(0.95 if is_usable else 0.8),), (), is_usable and not trouble)
 
 
 TRIALS = {1: trial(), 2: trial(), 3: trial(), 4: trial(trouble="replicas share racks"), 5: trial(is_usable=False)}
@@ -50,7 +52,7 @@ def asked(**wanted: str) -> ExplainedDesign:
     condition = SimpleNamespace(text="ettr >= 0.9", is_met=lambda mean: mean >= 0.9)
     problem = SimpleNamespace(
         aims=[Aim(name="ettr", lowest=False, is_axis=False)], conditions=[condition],
-        spec=SimpleNamespace(tie="1pt"), loaded=SimpleNamespace(study=SimpleNamespace(tie="")),
+        ties=Ties.parse("1pt"),
     )  # fmt: skip
     bench = SimpleNamespace(
         problem=problem,
@@ -102,7 +104,7 @@ def test_what_is_clearly_worse_is_no_tie(mean: float, ci95: tuple[float, float] 
     """A survivor ties if its difference is too small to matter, or may be none."""
     problem = SimpleNamespace(
         aims=[Aim(name="ettr", lowest=False, is_axis=False)],
-        spec=SimpleNamespace(tie="1pt"), loaded=SimpleNamespace(study=SimpleNamespace(tie="")),
+        ties=Ties.parse("1pt"),
     )  # fmt: skip
     bench = cast("Evaluator", SimpleNamespace(problem=problem, candidates=[]))
     assert is_tie(bench, AimResult(mean=mean, ci95=ci95)) is expected

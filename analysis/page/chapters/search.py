@@ -370,7 +370,7 @@ def explained(optimum: OptimumView) -> list[Words]:
 
 
 # ----------------------------------------
-# Tables: the answer beside others, what follows from it, and what cannot run.
+# Tables: the answer next to others, what follows from it, and what cannot run.
 
 
 class _DesignRow(NamedTuple):
@@ -521,22 +521,22 @@ def funnel_picture(optimum: OptimumView) -> Figure | None:
 
 def neighbours_picture(optimum: OptimumView) -> Figure | None:
     """Return how much better or worse each neighbour of the answer is; ``None`` without a difference."""
-    beside = [neighbour for neighbour in optimum.content.neighbours if neighbour.difference is not None]
-    if not beside:
+    neighbours = [neighbour for neighbour in optimum.content.neighbours if neighbour.difference is not None]
+    if not neighbours:
         return None
     scale = _scale(optimum)
-    beside.sort(key=lambda neighbour: -_mean(neighbour.difference))
-    names = [_named(optimum, neighbour) for neighbour in beside]
-    rows = tuple(_gap(name, scale, neighbour) for name, neighbour in zip(names[:_MOST_ROWS], beside, strict=False))
-    title = _title_of_neighbours(beside)
-    table = table_of(title, list(zip(names, beside, strict=True)), (
+    neighbours.sort(key=lambda neighbour: -_mean(neighbour.difference))
+    names = [_named(optimum, neighbour) for neighbour in neighbours]
+    rows = tuple(_gap(name, scale, neighbour) for name, neighbour in zip(names[:_MOST_ROWS], neighbours, strict=False))
+    title = _title_of_neighbours(neighbours)
+    table = table_of(title, list(zip(names, neighbours, strict=True)), (
         Column("Neighbour", lambda row: row[0]),
         Column("Better than the answer by", lambda row: _better(optimum, row[1].difference)),
         Column("Conditions", lambda row: "missed" if row[1].status == "misses a condition" else "kept",
                bool(optimum.content.conditions), is_number=False),
     ))  # fmt: skip
     alt = f"Neighbours of the answer: {'; '.join(f'{row[0]}: {row[1] or None}' for row in table.rows[:5])}."
-    caption = _caption_of_neighbours(optimum, len(rows), len(beside))
+    caption = _caption_of_neighbours(optimum, len(rows), len(neighbours))
     return Figure("neighbours", Intervals(title, scale.unit, rows, (0.0, "the answer"), GAP95), alt, caption, table)
 
 
@@ -560,9 +560,11 @@ def _mean(difference: AimResult | None) -> float:
     return -math.inf if difference is None or difference.mean is None else difference.mean
 
 
-def _title_of_neighbours(beside: Sequence[NeighbourSummary]) -> str:
+def _title_of_neighbours(neighbours: Sequence[NeighbourSummary]) -> str:
     """Return the title for neighbours: whether any is equal to the answer, or may be as good."""
-    gaps = [neighbour.difference for neighbour in beside if neighbour.status == "evaluated" and neighbour.difference]
+    gaps = [
+        neighbour.difference for neighbour in neighbours if neighbour.status == "evaluated" and neighbour.difference
+    ]
     equal = sum(not gap.mean and ends_of(gap.ci95) is None for gap in gaps)
     open_ = sum((ends := ends_of(gap.ci95)) is not None and ends[1] >= 0 for gap in gaps)
     if not equal + open_:
